@@ -4,6 +4,7 @@ Figures are drawn in dark ink on a transparent background, for white paper. On t
 lightness and keeps hue, so one picture serves both; every colour here is readable both ways.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
@@ -34,7 +35,6 @@ RC = {
     "savefig.dpi": 200,
     "font.family": "DejaVu Sans",
     "font.size": 10.5,
-    "mathtext.fontset": "stix",
     "text.color": INK,
     "axes.edgecolor": GREY,
     "axes.labelcolor": INK,
@@ -70,6 +70,7 @@ def styled(function: Callable[..., Figure]) -> Callable[..., Figure]:
         with applied():
             return function(*args, **kwargs)
 
+    draw.is_figure = True
     return draw
 
 
@@ -100,14 +101,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def parameters(section: str, path: str | Path | None = None) -> dict[str, Any]:
-    """The numbers of one chapter's figures, from ``parameters.yml`` or from an own file ``path``.
+    """The numbers of one chapter's figures.
+
+    They come from ``path``, else from the file that ``DENSELAYER_PARAMETERS`` names in the environment, else
+    from the book's own ``parameters.yml``.
 
     Raises
     ------
     KeyError
         If the file has no such section; the message lists those it has.
     """
-    source = Path(path) if path is not None else parameters_file()
+    source = Path(path or os.environ.get("DENSELAYER_PARAMETERS") or parameters_file())
     sections = _read(source)
     if section not in sections:
         raise KeyError(f"{source} has no section {section!r}; it has {sorted(sections)}")
