@@ -1,0 +1,525 @@
+"""How far our results are from PyTorch's: in absolute terms, relatively, and in units in the last place.
+
+The unit in the last place (ulp) of a number is the gap to the next floating-point number of its dtype. Two correct
+programs that add the same terms in another order differ by a few ulp; a wrong formula differs by millions. See Goldberg,
+"What Every Computer Scientist Should Know About Floating-Point Arithmetic", ACM Computing Surveys 23(1), 1991.
+
+PyTorch's values of the cases below are stored in small ``.npz`` files inside the package, so that `agreement` prints the
+same table where PyTorch is not installed. `against_torch` compares any module with the PyTorch that is.
+"""
+
+import copy
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+
+from denselayer import functional, nn
+from denselayer._table import html_table, text_table
+
+FLOAT64_ULP = 8
+"""The bound for float64, and the least bound for float32, in ulp of the largest entry of each array."""
+
+DTYPES = ("float32", "float64")
+
+
+def ulp_difference(actual, expected, scale: Literal["entry", "max"] = "entry"):
+    """Measure the distance of two arrays, entry by entry, in units in the last place.
+
+    Parameters
+    ----------
+    actual, expected : ndarray
+        Of the same shape and dtype, float32 or float64.
+    scale : {"entry", "max"}
+        ``"entry"`` counts the floating-point numbers from one entry to the other: 0 for equal ones, 1 for neighbours.
+        ``"max"`` divides every difference by the ulp of the largest finite entry of ``expected``; this is the right
+        measure for sums, whose rounding errors do not shrink where the sum happens to cancel.
+
+    Returns
+    -------
+    ndarray of float64, of the same shape
+        +0 and -0 are equal, and so are two NaN and two infinities of the same sign (distance 0). A NaN or an infinity
+        against anything else is infinitely far.
+
+    Examples
+    --------
+    >>> one = np.array([1.0, 0.0, np.nan])
+    >>> ulp_difference(one, np.nextafter(one, 2.0))
+    array([1., 1., 0.])
+    >>> ulp_difference(np.array([1024.0, 0.0]), np.array([1024.0, 2.0**-43]), scale="max")
+    array([0. , 0.5])
+    """
+    actual, expected = _check_pair("actual", actual, expected)
+    if scale == "entry":
+        distance = _steps(actual, expected)
+    elif scale == "max":
+        distance = _absolute_difference(actual, expected) / _largest_ulp(expected)
+    else:
+        raise ValueError(f"scale is {scale!r}: choose 'entry' or 'max'")
+    finite = np.isfinite(actual) & np.isfinite(expected)
+    return np.where(finite, distance, np.where(_same(actual, expected), 0.0, np.inf))
+
+
+@dataclass(frozen=True)
+class Row:
+    """The agreement of one array with PyTorch's: the largest difference in three measures, and the bound."""
+
+    case: str
+    quantity: str
+    dtype: str
+    max_abs: float
+    max_rel: float
+    max_ulp: float
+    """In ulp of the largest entry of the expected array."""
+    bound: float
+    """In the same unit."""
+
+    @property
+    def within(self) -> bool:
+        return self.max_ulp <= self.bound
+
+
+class Table:
+    """Rows of a comparison; prints as aligned text, and shows as an HTML table in a notebook.
+
+    ``ok`` is True when there is at least one row and all rows are within their bounds. ``str(table)`` and the notebook
+    show what was measured, which depends on the processor; ``summary()`` shows only what is the same everywhere.
+    """
+
+    def __init__(self, title: str, rows):
+        self.title = title
+        self.rows = tuple(rows)
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.rows) and all(row.within for row in self.rows)
+
+    def summary(self) -> str:
+        """Return what holds on every machine: quantity, dtype, the bound in ulp, and whether it is kept."""
+        header = ["what", "dtype", "bound (ulp)", "within"]
+        return text_table(header, [[*cells[:2], *cells[-2:]] for cells in self._cells()], left=2)
+
+    def __str__(self):
+        return f"{self.title}\n{text_table(self._header, self._cells(), left=2)}"
+
+    def __repr__(self):
+        return f"<Table {self.title!r}: {len(self.rows)} rows, {'ok' if self.ok else 'NOT ok'}>"
+
+    def _repr_html_(self):
+        return html_table("agreement", self.title, self._header, self._cells())
+
+    _header = ("what", "dtype", "max abs", "max rel", "max ulp", "bound (ulp)", "within")
+
+    def _cells(self):
+        return [
+            [
+                row.quantity,
+                row.dtype,
+                f"{row.max_abs:.1e}" if row.max_abs else "0",
+                f"{row.max_rel:.1e}" if row.max_rel else "0",
+                f"{row.max_ulp:.3g}",
+                f"{row.bound:g}",
+                "yes" if row.within else "NO",
+            ]
+            for row in self.rows
+        ]
+
+
+def bound(dtype, terms: int = 1) -> int:
+    """Return the allowed difference in ulp of the largest entry.
+
+    Parameters
+    ----------
+    dtype : dtype or str
+        float32 or float64.
+    terms : int
+        How many products the longest sum adds, for a network all layers together.
+
+    Notes
+    -----
+    A sum of n products in any order is wrong by at most about n * eps / 2 times the sum of their magnitudes, so two
+    programs differ by at most n * eps times that (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed.,
+    section 3.1). float32 is held to n ulp, but for short sums to the 8 ulp to which float64 is held always.
+
+    Examples
+    --------
+    >>> bound("float64", terms=784), bound("float32", terms=784), bound("float32", terms=3)
+    (8, 784, 8)
+    """
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise TypeError(f"dtype is {np.dtype(dtype)}, expected float32 or float64")
+    return FLOAT64_ULP if np.dtype(dtype) == np.float64 else max(FLOAT64_ULP, terms)
+
+
+def compare(name: str, actual: dict, expected: dict, *, terms=1) -> list[Row]:
+    """Compare our arrays with the expected ones, quantity by quantity.
+
+    Parameters
+    ----------
+    name : str
+        The name of the case; kept in the rows.
+    actual, expected : dict of str to ndarray
+        The same keys, shapes and dtypes on both sides.
+    terms : int or dict of str to int
+        The length of the longest sum, for all quantities or for each; see `bound`.
+
+    Returns
+    -------
+    list of Row
+        In the order of ``expected``. No row is within its bound by leaving something out: a missing or an additional
+        quantity and a wrong shape or dtype are errors.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Saying which quantity is missing, or what shape or dtype came and what was expected.
+
+    Examples
+    --------
+    >>> [row] = compare("by hand", {"out": np.array([2.0])}, {"out": np.array([2.0])})
+    >>> row.max_ulp, row.within
+    (0.0, True)
+    """
+    if actual.keys() != expected.keys():
+        raise ValueError(
+            f"{name}: the quantities are {sorted(actual)}, expected {sorted(expected)}: compare the same on both sides"
+        )
+    lengths = terms if isinstance(terms, dict) else dict.fromkeys(expected, terms)
+    return [_row(name, key, actual[key], expected[key], lengths[key]) for key in expected]
+
+
+def agreement(name: str) -> Table:
+    """Run a stored case now, and compare it with PyTorch's stored values in float32 and float64.
+
+    Parameters
+    ----------
+    name : str
+        One of `cases`.
+
+    Examples
+    --------
+    >>> table = agreement("dense-running-example")
+    >>> table.ok
+    True
+    >>> print(table.summary())
+    what      dtype    bound (ulp)  within
+    --------  -------  -----------  ------
+    out       float32            8     yes
+    d_x       float32            8     yes
+    d_weight  float32            8     yes
+    d_bias    float32            8     yes
+    out       float64            8     yes
+    d_x       float64            8     yes
+    d_weight  float64            8     yes
+    d_bias    float64            8     yes
+    """
+    case = _case(name)
+    stored = load_fixture(name)
+    rows = []
+    for dtype in DTYPES:
+        actual = case.run(**stored.inputs(dtype))
+        rows += compare(name, actual, stored.expected[dtype], terms=case.terms)
+    return Table(f"{case.title}: NumPy against PyTorch {stored.versions['torch']}", rows)
+
+
+def cases() -> tuple[str, ...]:
+    """Return the names of the stored cases.
+
+    >>> "neuron" in cases()
+    True
+    """
+    return tuple(_CASES)
+
+
+def against_torch(module: nn.Module, x, d_out, *, torch_module=None, terms=None) -> Table:
+    """Run a module forward and backward here and in PyTorch, in float32 and float64, and compare everything.
+
+    Parameters
+    ----------
+    module : nn.Module
+        A layer, an activation, or a `Sequential` of them, nested as you like. It stays as it is.
+    x : ndarray
+        The input.
+    d_out : ndarray
+        The upstream gradient, of the output's shape.
+    torch_module : torch.nn.Module, optional
+        PyTorch's module for a ``module`` of your own class; the parameters are copied into it by name.
+    terms : int, optional
+        The length of the longest sum, see `bound`. By default the batch plus the inputs and outputs of all layers.
+
+    Returns
+    -------
+    Table
+        With the rows ``out``, ``d_x`` and one for the gradient of each parameter.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Where PyTorch is not installed. `agreement` works without it.
+    """
+    torch = _import_torch()
+    twin = copy.deepcopy(torch_module) if torch_module is not None else _torch_twin(torch, module)
+    if terms is None:
+        terms = len(x) + sum(sum(parameter.shape) for parameter in module.parameters())
+    rows = []
+    for dtype in DTYPES:
+        ours = _run_module(_cast(module, dtype), x.astype(dtype), d_out.astype(dtype))
+        theirs = _run_torch(torch, twin, module, x.astype(dtype), d_out.astype(dtype))
+        rows += compare(type(module).__name__, ours, theirs, terms=terms)
+    return Table(f"{type(module).__name__}: NumPy against PyTorch {torch.__version__}", rows)
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """One stored case: the inputs, and what PyTorch made of them."""
+
+    versions: dict
+    arrays: dict
+    """The inputs by name, float32 values that both dtypes hold exactly, or integers."""
+    expected: dict
+    """PyTorch's outputs and gradients: dtype to quantity to array."""
+
+    def inputs(self, dtype) -> dict:
+        """Return the inputs, those that are real numbers as ``dtype``."""
+        return {
+            key: array.astype(dtype) if array.dtype.kind == "f" else array.copy()
+            for key, array in self.arrays.items()
+        }
+
+
+@functools.cache
+def load_fixture(name: str) -> Fixture:
+    """Read a stored case from the package; nothing in the file is unpickled.
+
+    >>> fixture = load_fixture("dense-running-example")
+    >>> fixture.inputs("float64")["x"]
+    array([2., 4., 1.])
+    """
+    _case(name)
+    path = resources.files("denselayer").joinpath("fixtures", f"{name}.npz")
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        content = {key: stored[key] for key in stored.files}
+    inputs = {key.removeprefix("input/"): value for key, value in content.items() if key.startswith("input/")}
+    expected = {
+        dtype: {
+            key.removeprefix(f"{dtype}/"): value
+            for key, value in content.items()
+            if key.startswith(f"{dtype}/")
+        }
+        for dtype in DTYPES
+    }
+    return Fixture(json.loads(str(content["versions"])), inputs, expected)
+
+
+@dataclass(frozen=True)
+class _Case:
+    title: str
+    run: Callable[..., dict]
+    terms: int | dict = 1
+
+
+def _case(name):
+    if name not in _CASES:
+        raise ValueError(f"there is no case {name!r}: choose one of {', '.join(_CASES)}")
+    return _CASES[name]
+
+
+def _neuron(x, weight, bias, d_out):
+    gradients = functional.neuron_backward(d_out, x, weight)
+    return {"out": functional.neuron(x, weight, bias)} | _gradient_rows(gradients)
+
+
+def _dense(x, weight, bias, d_out):
+    gradients = functional.linear_backward(d_out, x, weight)
+    return {"out": functional.linear(x, weight, bias)} | _gradient_rows(gradients)
+
+
+def _dense_no_bias(x, weight, d_out):
+    gradients = functional.linear_backward(d_out, x, weight)
+    return {"out": functional.linear(x, weight), "d_x": gradients.d_x, "d_weight": gradients.d_weight}
+
+
+def _dense_relu(x, weight, bias, d_out):
+    z = functional.linear(x, weight, bias)
+    d_z = functional.relu_backward(d_out, z)
+    gradients = functional.linear_backward(d_z, x, weight)
+    return {"z": z, "out": functional.relu(z), "d_z": d_z} | _gradient_rows(gradients)
+
+
+def _gradient_rows(gradients):
+    return {key: np.asarray(value) for key, value in gradients._asdict().items()}
+
+
+def _two_layer(x, target, **state):
+    return _train_step(nn.MSELoss(), x, target, state)
+
+
+def _mlp(x, target, **state):
+    return _train_step(nn.CrossEntropyLoss(), x, target, state)
+
+
+def _train_step(criterion, x, target, state):
+    """Run linear, ReLU, linear and a loss forward and backward, with the parameters in ``state``."""
+    layers = [nn.Linear.from_arrays(state[f"{at}.weight"], state[f"{at}.bias"]) for at in (0, 2)]
+    network = nn.Sequential(layers[0], nn.ReLU(), layers[1])
+    out = network(x)
+    loss = np.asarray(criterion(out, target))
+    d_out = criterion.backward()
+    d_x = network.backward(d_out)
+    gradients = {f"d_{key}": parameter.grad for key, parameter in network.named_parameters()}
+    return {"out": out, "loss": loss, "d_out": d_out, "d_x": d_x} | gradients
+
+
+_ACTIVATIONS = {
+    "relu": {},
+    "leaky_relu": {"negative_slope": 0.1},
+    "sigmoid": {},
+    "tanh": {},
+    "gelu": {},
+    "gelu (tanh)": {"approximate": "tanh"},
+    "silu": {},
+    "softplus": {},
+}
+
+
+def _activations(z, d_out):
+    result = {}
+    for key, options in _ACTIVATIONS.items():
+        name = key.split()[0]
+        result[key] = getattr(functional, name)(z, **options)
+        result[f"{key}, d_z"] = getattr(functional, f"{name}_backward")(d_out, z, **options)
+    return result
+
+
+def _dense_terms(batch, inputs, outputs):
+    return {"out": inputs + 1, "d_x": outputs, "d_weight": batch, "d_bias": batch}
+
+
+_CASES = {
+    "neuron": _Case("One neuron", _neuron, 4),
+    "dense-running-example": _Case("The running example", _dense, 4),
+    "dense-random": _Case("A dense layer, 784 to 16, batch of 8", _dense, _dense_terms(8, 784, 16)),
+    "dense-no-bias": _Case("A dense layer without bias, 7 to 3, batch of 5", _dense_no_bias, 7),
+    "backprop-running-example": _Case("The running example with ReLU, batch of 2", _dense_relu, 4),
+    "backprop-two-layer": _Case("Two layers and a mean squared error", _two_layer, 8),
+    "mlp": _Case("An MLP, 64 to 32 to 10, with cross-entropy", _mlp, 64 + 1 + 32 + 1 + 10 + 16),
+    "activations": _Case("The activations", _activations),
+}
+
+
+def _row(name, quantity, actual, expected, terms):
+    actual, expected = _check_pair(f"{name}: {quantity}", actual, expected)
+    absolute = np.where(_same(actual, expected), 0.0, _absolute_difference(actual, expected))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(absolute == 0, 0.0, absolute / np.abs(expected.astype(np.float64)))
+    ulp = ulp_difference(actual, expected, scale="max")
+    largest = (float(measure.max(initial=0.0)) for measure in (absolute, relative, ulp))
+    return Row(name, quantity, str(expected.dtype), *largest, bound(expected.dtype, terms))
+
+
+def _check_pair(name, actual, expected):
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape:
+        hint = "that is its transpose" if actual.T.shape == expected.shape else "make the shapes equal"
+        raise ValueError(f"{name} has shape {actual.shape}, expected {expected.shape}: {hint}")
+    if expected.dtype not in (np.float32, np.float64) or actual.dtype != expected.dtype:
+        raise TypeError(
+            f"{name} is {actual.dtype} and is compared with {expected.dtype}: an ulp is that of one dtype, "
+            "so both sides must be float32, or both float64"
+        )
+    return actual, expected
+
+
+def _same(actual, expected):
+    return (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+
+
+def _absolute_difference(actual, expected):
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+
+
+def _largest_ulp(expected):
+    magnitude = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+    return float(np.spacing(expected.dtype.type(magnitude)))
+
+
+def _steps(actual, expected):
+    """Count the floating-point numbers between the entries: their bit patterns, as integers, are in order."""
+    signed, unsigned = (np.int32, np.uint32) if actual.dtype == np.float32 else (np.int64, np.uint64)
+
+    def place(array):
+        bits = np.ascontiguousarray(array).reshape(array.shape).view(signed)
+        magnitude = bits & np.iinfo(signed).max
+        return np.where(bits < 0, -magnitude, magnitude)
+
+    here, there = place(actual), place(expected)
+    upper, lower = np.maximum(here, there), np.minimum(here, there)
+    return (upper.astype(unsigned) - lower.astype(unsigned)).astype(np.float64)
+
+
+def _import_torch():
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "against_torch needs PyTorch (pip install torch); agreement() compares with stored values without it"
+        ) from error
+    return torch
+
+
+_TORCH_OPTIONS = {
+    "ReLU": (),
+    "LeakyReLU": ("negative_slope",),
+    "Sigmoid": (),
+    "Tanh": (),
+    "GELU": ("approximate",),
+    "SiLU": (),
+    "Softplus": ("beta", "threshold"),
+    "Identity": (),
+}
+
+
+def _torch_twin(torch, module):
+    kind = type(module).__name__
+    if type(module) is nn.Sequential:
+        return torch.nn.Sequential(*(_torch_twin(torch, child) for child in module))
+    if type(module) is nn.Linear:
+        outputs, inputs = module.weight.shape
+        return torch.nn.Linear(inputs, outputs, bias=module.bias is not None)
+    if kind in _TORCH_OPTIONS and type(module) is getattr(nn, kind):
+        return getattr(torch.nn, kind)(**{option: getattr(module, option) for option in _TORCH_OPTIONS[kind]})
+    raise TypeError(f"there is no PyTorch module known for {kind}: pass one as torch_module=")
+
+
+def _cast(module, dtype):
+    module = copy.deepcopy(module)
+    for parameter in module.parameters():
+        parameter.data = parameter.data.astype(dtype)
+    module.zero_grad()
+    return module
+
+
+def _run_module(module, x, d_out):
+    out = module(x)
+    d_x = module.backward(d_out)
+    gradients = {f"d_{name}": parameter.grad for name, parameter in module.named_parameters()}
+    return {"out": out, "d_x": d_x} | gradients
+
+
+def _run_torch(torch, twin, module, x, d_out):
+    twin = copy.deepcopy(twin).to(getattr(torch, str(x.dtype)))
+    state = {
+        name: torch.from_numpy(parameter.data.astype(x.dtype))
+        for name, parameter in module.named_parameters()
+    }
+    twin.load_state_dict(state)
+    x = torch.from_numpy(x.copy()).requires_grad_()
+    out = twin(x)
+    out.backward(torch.from_numpy(d_out.copy()))
+    gradients = {f"d_{name}": parameter.grad.numpy() for name, parameter in twin.named_parameters()}
+    return {"out": out.detach().numpy(), "d_x": x.grad.numpy()} | gradients

@@ -1,0 +1,162 @@
+"""Make the fixtures of `denselayer.agreement`: inputs, and PyTorch's outputs and gradients of them.
+
+Every case is written here in PyTorch alone, with `torch.nn.functional` and autograd. Nothing of ours takes part, so
+that a defect of ours cannot get into what we compare with.
+
+    python tests/denselayer/make_fixtures.py [FOLDER]
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+FOLDER = Path(__file__).resolve().parents[2] / "code" / "denselayer" / "fixtures"
+
+X = [2.0, 4.0, 1.0]
+WEIGHT = [[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]]
+BIAS = [3.0, -1.0, -4.0]
+
+
+def neuron(x, weight, bias, d_out):
+    out = x @ weight + bias
+    return {"out": out} | gradients(out, d_out, {"d_x": x, "d_weight": weight, "d_bias": bias})
+
+
+def dense(x, weight, bias, d_out):
+    out = F.linear(x, weight, bias)
+    return {"out": out} | gradients(out, d_out, {"d_x": x, "d_weight": weight, "d_bias": bias})
+
+
+def dense_no_bias(x, weight, d_out):
+    out = F.linear(x, weight)
+    return {"out": out} | gradients(out, d_out, {"d_x": x, "d_weight": weight})
+
+
+def dense_relu(x, weight, bias, d_out):
+    z = F.linear(x, weight, bias)
+    out = F.relu(z)
+    wanted = {"d_z": z, "d_x": x, "d_weight": weight, "d_bias": bias}
+    return {"z": z, "out": out} | gradients(out, d_out, wanted)
+
+
+def two_layer(x, target, **state):
+    return train_step(F.mse_loss, x, target, state)
+
+
+def mlp(x, target, **state):
+    return train_step(F.cross_entropy, x, target, state)
+
+
+def train_step(criterion, x, target, state):
+    hidden = F.relu(F.linear(x, state["0.weight"], state["0.bias"]))
+    out = F.linear(hidden, state["2.weight"], state["2.bias"])
+    loss = criterion(out, target)
+    wanted = {"d_out": out, "d_x": x} | {f"d_{key}": value for key, value in state.items()}
+    return {"out": out, "loss": loss} | gradients(loss, None, wanted)
+
+
+def activations(z, d_out):
+    functions = {
+        "relu": F.relu,
+        "leaky_relu": lambda z: F.leaky_relu(z, negative_slope=0.1),
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "gelu": F.gelu,
+        "gelu (tanh)": lambda z: F.gelu(z, approximate="tanh"),
+        "silu": F.silu,
+        "softplus": F.softplus,
+    }
+    result = {}
+    for name, function in functions.items():
+        out = function(z)
+        result |= {name: out} | gradients(out, d_out, {f"{name}, d_z": z})
+    return result
+
+
+def gradients(out, d_out, of):
+    return dict(zip(of, torch.autograd.grad(out, of.values(), d_out, retain_graph=True), strict=True))
+
+
+def draw():
+    """Yield (name, case, inputs); real numbers are float32, which float64 holds exactly, so both see the same ones."""
+    rng = np.random.default_rng(2024)
+
+    def normal(*shape, scale=1.0):
+        return (scale * rng.standard_normal(shape)).astype(np.float32)
+
+    yield "neuron", neuron, real(x=X, weight=WEIGHT[0], bias=BIAS[0], d_out=2.0)
+    yield "dense-running-example", dense, real(x=X, weight=WEIGHT, bias=BIAS, d_out=[1.0, -2.0, 0.5])
+    yield (
+        "backprop-running-example",
+        dense_relu,
+        real(x=[X, [6.0, -2.0, 1.0]], weight=WEIGHT, bias=BIAS, d_out=[[1.0, -2.0, 4.0], [-0.5, 1.0, 2.0]]),
+    )
+    first = {"0.weight": [[1.0, -1.0], [0.5, 1.0]], "0.bias": [0.5, -0.5]}
+    second = {"2.weight": [[1.0, -1.0]], "2.bias": [0.5]}
+    batch = {"x": [[2.0, 1.5], [-1.0, 2.0]], "target": [[-3.5], [1.5]]}
+    yield "backprop-two-layer", two_layer, real(**batch, **first, **second)
+    yield (
+        "dense-random",
+        dense,
+        {
+            "x": normal(8, 784),
+            "weight": normal(16, 784, scale=784**-0.5),
+            "bias": normal(16),
+            "d_out": normal(8, 16),
+        },
+    )
+    yield "dense-no-bias", dense_no_bias, {"x": normal(5, 7), "weight": normal(3, 7), "d_out": normal(5, 3)}
+    yield (
+        "mlp",
+        mlp,
+        {
+            "x": normal(16, 64),
+            "target": rng.integers(0, 10, 16),
+            "0.weight": normal(32, 64, scale=(2 / 64) ** 0.5),
+            "0.bias": normal(32, scale=0.1),
+            "2.weight": normal(10, 32, scale=(2 / 32) ** 0.5),
+            "2.bias": normal(10, scale=0.1),
+        },
+    )
+    yield "activations", activations, {"z": np.linspace(-6, 6, 97, dtype=np.float32), "d_out": normal(97)}
+
+
+def real(**values):
+    return {key: np.array(value, dtype=np.float32) for key, value in values.items()}
+
+
+def run(case, inputs, dtype):
+    """Run a case in PyTorch and return its arrays."""
+
+    def tensor(array):
+        real_number = array.dtype.kind == "f"
+        return torch.from_numpy(array.astype(dtype) if real_number else array).requires_grad_(real_number)
+
+    tensors = {key: tensor(array) for key, array in inputs.items()}
+    return {key: value.detach().numpy() for key, value in case(**tensors).items()}
+
+
+def make():
+    """Yield (name, content of the file) for every case."""
+    versions = json.dumps({"torch": torch.__version__.split("+")[0], "numpy": np.__version__})
+    for name, case, inputs in draw():
+        content = {"versions": np.array(versions)} | {f"input/{key}": array for key, array in inputs.items()}
+        for dtype in ("float32", "float64"):
+            content |= {f"{dtype}/{key}": array for key, array in run(case, inputs, dtype).items()}
+        yield name, content
+
+
+def main(folder=FOLDER):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in make():
+        path = folder / f"{name}.npz"
+        np.savez_compressed(path, **content)
+        print(f"{path.name:32} {path.stat().st_size / 1024:7.1f} KiB")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
