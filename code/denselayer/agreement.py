@@ -1,11 +1,13 @@
 """How far our results are from PyTorch's: in absolute terms, relatively, and in units in the last place.
 
-The unit in the last place (ulp) of a number is the gap to the next floating-point number of its dtype. Two correct
-programs that add the same terms in another order differ by a few ulp; a wrong formula differs by millions. See Goldberg,
-"What Every Computer Scientist Should Know About Floating-Point Arithmetic", ACM Computing Surveys 23(1), 1991.
+The unit in the last place (ulp) of a number is the gap to the next floating-point number of its dtype. Two
+correct programs that add the same terms in another order differ by a few ulp; a wrong formula differs by
+millions. See Goldberg, "What Every Computer Scientist Should Know About Floating-Point Arithmetic", ACM
+Computing Surveys 23(1), 1991.
 
-PyTorch's values of the cases below are stored in small ``.npz`` files inside the package, so that `agreement` prints the
-same table where PyTorch is not installed. `against_torch` compares any module with the PyTorch that is.
+PyTorch's values of the cases below are stored in small ``.npz`` files inside the package, so that
+`agreement` prints the same table where PyTorch is not installed. `against_torch` compares any module with
+the PyTorch that is.
 """
 
 import copy
@@ -35,15 +37,16 @@ def ulp_difference(actual, expected, scale: Literal["entry", "max"] = "entry"):
     actual, expected : ndarray
         Of the same shape and dtype, float32 or float64.
     scale : {"entry", "max"}
-        ``"entry"`` counts the floating-point numbers from one entry to the other: 0 for equal ones, 1 for neighbours.
-        ``"max"`` divides every difference by the ulp of the largest finite entry of ``expected``; this is the right
-        measure for sums, whose rounding errors do not shrink where the sum happens to cancel.
+        ``"entry"`` counts the floating-point numbers from one entry to the other: 0 for equal ones, 1 for
+        neighbours. ``"max"`` divides every difference by the ulp of the largest finite entry of
+        ``expected``; this is the right measure for sums, whose rounding errors do not shrink where the sum
+        happens to cancel.
 
     Returns
     -------
     ndarray of float64, of the same shape
-        +0 and -0 are equal, and so are two NaN and two infinities of the same sign (distance 0). A NaN or an infinity
-        against anything else is infinitely far.
+        +0 and -0 are equal, and so are two NaN and two infinities of the same sign (distance 0). A NaN or
+        an infinity against anything else is infinitely far.
 
     Examples
     --------
@@ -86,8 +89,9 @@ class Row:
 class Table:
     """Rows of a comparison; prints as aligned text, and shows as an HTML table in a notebook.
 
-    ``ok`` is True when there is at least one row and all rows are within their bounds. ``str(table)`` and the notebook
-    show what was measured, which depends on the processor; ``summary()`` shows only what is the same everywhere.
+    ``ok`` is True when there is at least one row and all rows are within their bounds. ``str(table)`` and
+    the notebook show what was measured, which depends on the processor; ``summary()`` shows only what is
+    the same everywhere.
     """
 
     def __init__(self, title: str, rows):
@@ -141,9 +145,10 @@ def bound(dtype, terms: int = 1) -> int:
 
     Notes
     -----
-    A sum of n products in any order is wrong by at most about n * eps / 2 times the sum of their magnitudes, so two
-    programs differ by at most n * eps times that (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed.,
-    section 3.1). float32 is held to n ulp, but for short sums to the 8 ulp to which float64 is held always.
+    A sum of n products in any order is wrong by at most about n * eps / 2 times the sum of their
+    magnitudes, so two programs differ by at most n * eps times that (Higham, "Accuracy and Stability of
+    Numerical Algorithms", 2nd ed., section 3.1). float32 is held to n ulp, but for short sums to the 8 ulp
+    to which float64 is held always.
 
     Examples
     --------
@@ -170,8 +175,8 @@ def compare(name: str, actual: dict, expected: dict, *, terms=1) -> list[Row]:
     Returns
     -------
     list of Row
-        In the order of ``expected``. No row is within its bound by leaving something out: a missing or an additional
-        quantity and a wrong shape or dtype are errors.
+        In the order of ``expected``. No row is within its bound by leaving something out: a missing or an
+        additional quantity and a wrong shape or dtype are errors.
 
     Raises
     ------
@@ -186,7 +191,8 @@ def compare(name: str, actual: dict, expected: dict, *, terms=1) -> list[Row]:
     """
     if actual.keys() != expected.keys():
         raise ValueError(
-            f"{name}: the quantities are {sorted(actual)}, expected {sorted(expected)}: compare the same on both sides"
+            f"{name}: the quantities are {sorted(actual)}, expected {sorted(expected)}: "
+            "compare the same on both sides"
         )
     lengths = terms if isinstance(terms, dict) else dict.fromkeys(expected, terms)
     return [_row(name, key, actual[key], expected[key], lengths[key]) for key in expected]
@@ -249,7 +255,8 @@ def against_torch(module: nn.Module, x, d_out, *, torch_module=None, terms=None)
     torch_module : torch.nn.Module, optional
         PyTorch's module for a ``module`` of your own class; the parameters are copied into it by name.
     terms : int, optional
-        The length of the longest sum, see `bound`. By default the batch plus the inputs and outputs of all layers.
+        The length of the longest sum, see `bound`. By default the batch plus the inputs and outputs of all
+        layers.
 
     Returns
     -------
@@ -467,7 +474,8 @@ def _import_torch():
         import torch
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "against_torch needs PyTorch (pip install torch); agreement() compares with stored values without it"
+            "against_torch needs PyTorch (pip install torch); "
+            "agreement() compares with stored values without it"
         ) from error
     return torch
 

@@ -8,12 +8,13 @@ layout                  weight                bias              x               
 ``"augmented"``         ``(out, 1 + in)``     column 0          ``(in, N)``        ``(out, N)``
 ======================  ====================  ================  =================  =================
 
-``"out_in"`` is PyTorch's layout and the one of this package. ``"in_out"`` is that of Keras and of most hand-written
-NumPy. ``"augmented"`` is that of many lecture notes: the bias is column 0 of the matrix, the input gets a 1 in front,
-and inputs are columns, so that the whole layer is one product. A single input is a vector ``(in,)`` in all three.
+``"out_in"`` is PyTorch's layout and the one of this package. ``"in_out"`` is that of Keras and of most
+hand-written NumPy. ``"augmented"`` is that of many lecture notes: the bias is column 0 of the matrix, the
+input gets a 1 in front, and inputs are columns, so that the whole layer is one product. A single input is a
+vector ``(in,)`` in all three.
 
-In every layout the number that leads from input ``j`` to output ``i`` is the same one. It stands at ``[i, j]``, at
-``[j, i]`` and at ``[i, 1 + j]``.
+In every layout the number that leads from input ``j`` to output ``i`` is the same one. It stands at ``[i,
+j]``, at ``[j, i]`` and at ``[i, 1 + j]``.
 """
 
 from typing import Literal, get_args
@@ -44,7 +45,8 @@ def augment(x, *, axis=0):
 
     Notes
     -----
-    With ``w_0 = bias`` and ``x_0 = 1``, the neuron ``w . x + bias`` is the plain dot product of two longer vectors.
+    With ``w_0 = bias`` and ``x_0 = 1``, the neuron ``w . x + bias`` is the plain dot product of two longer
+    vectors.
 
     Equation: eq-neuron-augmented.
 
@@ -75,14 +77,16 @@ def convert(weight, bias, source: Layout, target: Layout):
     weight : ndarray
         The weight as ``source`` stores it, or its gradient: both are laid out in the same way.
     bias : ndarray ``(out,)`` or None
-        The bias, or its gradient. None for a layer without bias, and None for ``"augmented"``, whose column 0 holds it.
+        The bias, or its gradient. None for a layer without bias, and None for ``"augmented"``, whose column
+        0 holds it.
     source, target : {"out_in", "in_out", "augmented"}
 
     Returns
     -------
     (weight, bias)
-        New arrays that share no memory with the old ones. ``bias`` is None when ``target`` is ``"augmented"``. A layer
-        without bias gets a column of zeros there, so it comes back with a bias of zeros.
+        New arrays that share no memory with the old ones. ``bias`` is None when ``target`` is
+        ``"augmented"``. A layer without bias gets a column of zeros there, so it comes back with a bias of
+        zeros.
 
     Raises
     ------
@@ -120,8 +124,8 @@ def forward(x, weight, bias, layout: Layout):
     Parameters
     ----------
     x : ndarray
-        One input ``(in,)``; or N of them, as rows ``(N, in)`` for ``"out_in"`` and ``"in_out"`` and as columns
-        ``(in, N)`` for ``"augmented"``.
+        One input ``(in,)``; or N of them, as rows ``(N, in)`` for ``"out_in"`` and ``"in_out"`` and as
+        columns ``(in, N)`` for ``"augmented"``.
     weight : ndarray
         ``(out, in)``, ``(in, out)`` or ``(out, 1 + in)``.
     bias : ndarray ``(out,)`` or None
@@ -178,8 +182,8 @@ def backward(d_out, x, weight, bias, layout: Layout) -> LinearGradients:
     Returns
     -------
     LinearGradients
-        ``(d_x, d_weight, d_bias)``, of the shapes of ``x``, ``weight`` and ``bias``. ``d_bias`` is None when ``bias`` is
-        None; for ``"augmented"`` the gradient of the bias is column 0 of ``d_weight``.
+        ``(d_x, d_weight, d_bias)``, of the shapes of ``x``, ``weight`` and ``bias``. ``d_bias`` is None
+        when ``bias`` is None; for ``"augmented"`` the gradient of the bias is column 0 of ``d_weight``.
 
     Raises
     ------
@@ -188,9 +192,9 @@ def backward(d_out, x, weight, bias, layout: Layout) -> LinearGradients:
 
     Notes
     -----
-    With inputs as rows and (in, out) storage: ``d_weight = x.T @ d_out`` and ``d_x = d_out @ weight.T``. With inputs as
-    columns: ``d_weight = d_out @ augment(x).T``, for one input the outer product of the two vectors, and
-    ``d_x = weight[:, 1:].T @ d_out``: the 1 in front is a constant and gets no gradient.
+    With inputs as rows and (in, out) storage: ``d_weight = x.T @ d_out`` and ``d_x = d_out @ weight.T``.
+    With inputs as columns: ``d_weight = d_out @ augment(x).T``, for one input the outer product of the two
+    vectors, and ``d_x = weight[:, 1:].T @ d_out``: the 1 in front is a constant and gets no gradient.
 
     Equation: eq-backward-in-out.
     Equation: eq-backward-column.
@@ -269,8 +273,8 @@ def _check_layer(weight, bias, layout):
             other = "in_out" if layout == "out_in" else "out_in"
             hint += f"; if the weight is stored as {shapes[other]}, pass {other!r}"
         raise ValueError(
-            f"bias has shape {bias.shape}, expected ({outputs},), because weight has shape {weight.shape} and the "
-            f"layout {layout!r} stores it as {shapes[layout]}: {hint}"
+            f"bias has shape {bias.shape}, expected ({outputs},), because weight has shape {weight.shape} "
+            f"and the layout {layout!r} stores it as {shapes[layout]}: {hint}"
         )
     _check_dtype("bias", bias, weight)
     return inputs, outputs
@@ -279,13 +283,13 @@ def _check_layer(weight, bias, layout):
 def _check_augmented(weight, bias):
     if bias is not None:
         raise ValueError(
-            "bias came beside an augmented weight, expected None: column 0 of an augmented weight is the bias; "
-            "pass None, or build the weight with convert(weight, bias, 'out_in', 'augmented')"
+            "bias came beside an augmented weight, expected None: column 0 of an augmented weight is the "
+            "bias; pass None, or build the weight with convert(weight, bias, 'out_in', 'augmented')"
         )
     if weight.shape[1] == 0:
         raise ValueError(
-            f"weight has shape {weight.shape}, expected (out, 1 + in): an augmented weight has at least column 0, "
-            "which holds the bias; use np.zeros((out, 1)) for a layer without inputs"
+            f"weight has shape {weight.shape}, expected (out, 1 + in): an augmented weight has at least "
+            "column 0, which holds the bias; use np.zeros((out, 1)) for a layer without inputs"
         )
     return weight.shape[1] - 1, weight.shape[0]
 
@@ -301,8 +305,8 @@ def _check_call(x, weight, bias, layout):
         where = "columns, (in, N)" if columns else "rows, (N, in)"
         hint = "pass x.T" if x.ndim == 2 and x.shape[-1 - width_axis] == inputs else "make the widths agree"
         raise ValueError(
-            f"x has shape {x.shape}, expected {inputs} numbers in each input, because weight has shape {weight.shape} "
-            f"in the layout {layout!r}, which takes inputs as {where}: {hint}"
+            f"x has shape {x.shape}, expected {inputs} numbers in each input, because weight has shape "
+            f"{weight.shape} in the layout {layout!r}, which takes inputs as {where}: {hint}"
         )
     _check_dtype("x", x, weight)
     return outputs
@@ -313,8 +317,8 @@ def _check_upstream(d_out, x, outputs, layout):
     expected = (outputs, *x.shape[1:]) if layout == "augmented" else (*x.shape[:-1], outputs)
     if d_out.shape != expected:
         raise ValueError(
-            f"d_out has shape {d_out.shape}, expected {expected}, the shape of the output in the layout {layout!r}: "
-            "pass the gradient of the loss with respect to the output"
+            f"d_out has shape {d_out.shape}, expected {expected}, the shape of the output in the layout "
+            f"{layout!r}: pass the gradient of the loss with respect to the output"
         )
     _check_dtype("d_out", d_out, x)
 
@@ -322,5 +326,6 @@ def _check_upstream(d_out, x, outputs, layout):
 def _check_dtype(name, array, other):
     if array.dtype != other.dtype:
         raise TypeError(
-            f"{name} is {array.dtype} but the weight is {other.dtype}: convert one, e.g. {name}.astype({other.dtype.name!r})"
+            f"{name} is {array.dtype} but the weight is {other.dtype}: "
+            f"convert one, for instance with {name}.astype({other.dtype.name!r})"
         )

@@ -1,7 +1,7 @@
 """Make the fixtures of `denselayer.agreement`: inputs, and PyTorch's outputs and gradients of them.
 
-Every case is written here in PyTorch alone, with `torch.nn.functional` and autograd. Nothing of ours takes part, so
-that a defect of ours cannot get into what we compare with.
+Every case is written here in PyTorch alone, with `torch.nn.functional` and autograd. Nothing of ours takes
+part, so that a defect of ours cannot get into what we compare with.
 
     python tests/denselayer/make_fixtures.py [FOLDER]
 """
@@ -82,7 +82,7 @@ def gradients(out, d_out, of):
 
 
 def draw():
-    """Yield (name, case, inputs); real numbers are float32, which float64 holds exactly, so both see the same ones."""
+    """Yield (name, case, inputs). Real numbers are float32, so float64 holds the very same ones."""
     rng = np.random.default_rng(2024)
 
     def normal(*shape, scale=1.0):
