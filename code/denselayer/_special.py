@@ -1,7 +1,7 @@
 """The error function and its relatives, in NumPy alone, to a few units in the last place.
 
-Coefficients: W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of Computation 23
-(1969), 631-637. The three ranges are |z| <= 0.46875, up to 4, and beyond.
+Coefficients: W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of
+Computation 23 (1969), 631-637. The three ranges are |z| <= 0.46875, up to 4, and beyond.
 """
 
 import numpy as np

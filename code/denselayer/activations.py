@@ -1,9 +1,9 @@
 """Activations, elementwise and of any shape, each with its backward pass.
 
-Every function takes the pre-activation ``z`` and returns an array of its shape and dtype (a NumPy scalar for shape
-``()``). Every ``<name>_backward(d_out, z)`` returns ``d_out * f'(z)``, the gradient with respect to ``z``. Numbers are
-without unit. All raise TypeError for anything but float32 or float64 arrays, and ValueError where ``d_out`` and ``z``
-differ in shape. NaN passes through, and no input is changed.
+Every function takes the pre-activation ``z`` and returns an array of its shape and dtype (a NumPy scalar for
+shape ``()``). Every ``<name>_backward(d_out, z)`` returns ``d_out * f'(z)``, the gradient with respect to
+``z``. Numbers are without unit. All raise TypeError for anything but float32 or float64 arrays, and
+ValueError where ``d_out`` and ``z`` differ in shape. NaN passes through, and no input is changed.
 """
 
 import numpy as np
@@ -99,7 +99,8 @@ def leaky_relu(z, negative_slope=0.01):
         negative_slope: factor for ``z <= 0``.
 
     Source:
-        A. Maas, A. Hannun, A. Ng, "Rectifier nonlinearities improve neural network acoustic models", ICML 2013.
+        A. Maas, A. Hannun, A. Ng, "Rectifier nonlinearities improve neural network acoustic models", ICML
+        2013.
 
     >>> leaky_relu(np.array([2.0, -3.0]))
     array([ 2.  , -0.03])
@@ -195,7 +196,8 @@ def tanh_backward(d_out, z):
         z: pre-activation, any shape, float32 or float64.
 
     Notes:
-        Computed as ``4 e / (1 + e)**2`` with ``e = exp(-2 |z|)``, since ``1 - tanh(z)**2`` loses its digits in the tails.
+        Computed as ``4 e / (1 + e)**2`` with ``e = exp(-2 |z|)``, since ``1 - tanh(z)**2`` loses its digits
+        in the tails.
 
     >>> tanh_backward(np.array([2.0]), np.array([0.0]))
     array([2.])
@@ -250,7 +252,8 @@ def softplus(z, beta=1.0, threshold=20.0):
         threshold: where ``beta * z`` is larger, ``z`` itself is returned, as in PyTorch.
 
     Source:
-        C. Dugas et al., "Incorporating second-order functional knowledge for better option pricing", NIPS 2000.
+        C. Dugas et al., "Incorporating second-order functional knowledge for better option pricing", NIPS
+        2000.
 
     >>> np.round(softplus(np.array([0.0, 100.0])), 4)
     array([  0.6931, 100.    ])
@@ -292,8 +295,8 @@ def gelu(z, approximate="none"):
         D. Hendrycks, K. Gimpel, "Gaussian error linear units (GELUs)", 2016, arXiv:1606.08415.
 
     Notes:
-        The exact function is right in the lower tail too, where ``1 + erf`` would cancel. float32 is computed in
-        float64 and rounded once.
+        The exact function is right in the lower tail too, where ``1 + erf`` would cancel. float32 is computed
+        in float64 and rounded once.
 
     >>> np.round(gelu(np.array([-1.0, 0.0, 1.0])), 4)
     array([-0.1587,  0.    ,  0.8413])
@@ -309,7 +312,7 @@ def gelu(z, approximate="none"):
 
 
 def _gelu_tanh_argument(z):
-    """Argument of the sigmoid in the tanh form, and its derivative; ``(1 + tanh(u)) / 2`` is ``sigmoid(2 u)``."""
+    """Argument of the sigmoid, and its derivative: ``(1 + tanh(u)) / 2`` is ``sigmoid(2 u)``."""
     bounded = np.clip(z, -100, 100)
     square = bounded * bounded
     inner = (2 * _SQRT_TWO_OVER_PI) * (bounded + _GELU_CUBIC * (square * bounded))

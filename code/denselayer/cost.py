@@ -1,7 +1,7 @@
 """What a dense layer costs: parameters, arithmetic operations, bytes.
 
-All counts are exact Python ints. A multiplication and an addition count as two operations. TypeError for a size that is
-not whole, ValueError for a negative one.
+All counts are exact Python ints. A multiplication and an addition count as two operations. TypeError for a
+size that is not whole, ValueError for a negative one.
 """
 
 import numpy as np
@@ -52,7 +52,8 @@ def linear_operations(batch, in_features, out_features):
 
 
 def linear_backward_operations(batch, in_features, out_features, input_gradient=True):
-    """Operations of the two products of the backward pass; twice the forward pass, once without ``input_gradient``.
+    """Operations of the two products of the backward pass; twice the forward pass, once without
+    ``input_gradient``.
 
     Args:
         batch: number of rows N.
@@ -60,8 +61,8 @@ def linear_backward_operations(batch, in_features, out_features, input_gradient=
         input_gradient: False for the bottom layer, which needs no ``d_x``.
 
     Source:
-        ``d_out.T @ x`` and ``d_out @ weight`` take 2 * N * in * out each. The sum for the bias, N * out additions, is of
-        lower order and not counted.
+        ``d_out.T @ x`` and ``d_out @ weight`` take 2 * N * in * out each. The sum for the bias, N * out
+        additions, is of lower order and not counted.
 
     Notes:
         Equation: eq-backward-operations.

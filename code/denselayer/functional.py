@@ -1,16 +1,16 @@
 """Neuron and dense layer as functions, forward and backward; with the activations and losses.
 
-One convention throughout, PyTorch's: a batch is rows, ``x (N, in_features)``, ``weight (out_features, in_features)``,
-``bias (out_features,)``. ``d_out`` is the gradient of a scalar loss with respect to the output, and every gradient
-returned has the shape of what it is the gradient of. float32 stays float32, NaN and infinities pass through, inputs are
-never changed. Numbers are without unit.
+One convention throughout, PyTorch's: a batch is rows, ``x (N, in_features)``, ``weight (out_features,
+in_features)``, ``bias (out_features,)``. ``d_out`` is the gradient of a scalar loss with respect to the
+output, and every gradient returned has the shape of what it is the gradient of. float32 stays float32, NaN
+and infinities pass through, inputs are never changed. Numbers are without unit.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ._validate import float_array, quiet, same_dtype, scalar
+from ._validate import complaint, float_array, quiet, same_dtype, scalar
 from .activations import (
     gelu,
     gelu_backward,
@@ -86,15 +86,14 @@ def _check_neuron(where, x, weight):
     x = float_array(where, "x", x)
     weight = float_array(where, "weight", weight)
     if weight.ndim != 1:
-        raise ValueError(
-            f"{where}: weight has shape {weight.shape}; expected (in_features,), the weights of one neuron. "
-            "For several neurons use linear."
-        )
-    if x.ndim not in (1, 2) or x.shape[-1] != weight.shape[0]:
-        raise ValueError(
-            f"{where}: x has shape {x.shape}; expected ({weight.shape[0]},) or (N, {weight.shape[0]}), since weight has "
-            f"{weight.shape[0]} entries. Give each input one weight."
-        )
+        came = f"weight has shape {weight.shape}"
+        advice = "For several neurons use linear."
+        raise ValueError(complaint(where, came, "(in_features,), the weights of one neuron", advice))
+    width = weight.shape[0]
+    if x.ndim not in (1, 2) or x.shape[-1] != width:
+        came = f"x has shape {x.shape}, but weight has shape {weight.shape}"
+        advice = "Give each input one weight."
+        raise ValueError(complaint(where, came, f"x of shape ({width},) or (N, {width})", advice))
     same_dtype(where, "x", x, "weight", weight)
     return x, weight
 
@@ -147,7 +146,8 @@ def neuron_backward(d_out, x, weight):
         TypeError: not float32 or float64, or two dtypes.
 
     Source:
-        D. Rumelhart, G. Hinton, R. Williams, "Learning representations by back-propagating errors", Nature 323 (1986).
+        D. Rumelhart, G. Hinton, R. Williams, "Learning representations by back-propagating errors", Nature
+        323 (1986).
 
     Notes:
         Equation: eq-neuron-gradient.
@@ -163,17 +163,16 @@ def neuron_backward(d_out, x, weight):
         return LinearGradients(d_out * weight, d_out * x, d_out)
     d_out = float_array(where, "d_out", d_out)
     if d_out.shape != x.shape[:1]:
-        raise ValueError(
-            f"{where}: d_out has shape {d_out.shape}; expected {x.shape[:1]}, one number for each row of x {x.shape}. "
-            "Pass the gradient with respect to the neuron's output."
-        )
+        expected = f"{x.shape[:1]}, one number for each row of x {x.shape}"
+        advice = "Pass the gradient with respect to the neuron's output."
+        raise ValueError(complaint(where, f"d_out has shape {d_out.shape}", expected, advice))
     same_dtype(where, "x", x, "d_out", d_out)
     return LinearGradients(d_out[:, None] * weight, d_out @ x, d_out.sum())
 
 
 @quiet
 def signed_distance(x, weight, bias):
-    """Distance of ``x`` from the hyperplane ``weight @ x + bias == 0``, positive on the side ``weight`` points to.
+    """Distance of ``x`` from the hyperplane ``weight @ x + bias == 0``, positive where ``weight`` points.
 
     Args:
         x: one point (in_features,) or several (N, in_features), float32 or float64.
@@ -202,10 +201,9 @@ def signed_distance(x, weight, bias):
     bias = scalar(where, "bias", bias, "x", x)
     largest = np.max(np.abs(weight), initial=0)
     if largest == 0:
-        raise ValueError(
-            f"{where}: weight is zero in all {weight.size} entries; expected a weight that is not zero, since it is the "
-            "normal of the hyperplane. Pass another weight."
-        )
+        came = f"weight is zero in all {weight.size} entries"
+        expected = "a weight that is not zero, since it is the normal of the hyperplane"
+        raise ValueError(complaint(where, came, expected, "Pass another weight."))
     exponent = np.frexp(largest)[1]
     normal = np.ldexp(weight, -exponent)
     return (x @ normal + np.ldexp(bias, -exponent)) / np.sqrt(normal @ normal)
@@ -223,22 +221,16 @@ def _check_linear(where, x, weight):
 
 def _explain_shapes(where, x, weight):
     if weight.ndim != 2:
-        return (
-            f"{where}: weight has shape {weight.shape}; expected (out_features, in_features). "
-            "For one neuron pass weight[None, :]."
-        )
-    if x.ndim == 0:
-        return (
-            f"{where}: x has shape (); expected ({weight.shape[1]},) or (N, {weight.shape[1]}). "
-            "Pass an array with one entry for each input."
-        )
+        advice = "For one neuron pass weight[None, :]."
+        came = f"weight has shape {weight.shape}"
+        return complaint(where, came, "(out_features, in_features)", advice)
+    out_features, in_features = weight.shape
     advice = "Give each input feature one column of weight."
-    if x.shape[-1] == weight.shape[0]:
+    if x.ndim and x.shape[-1] == out_features:
         advice = "It looks stored as (in_features, out_features): pass weight.T."
-    return (
-        f"{where}: x has shape {x.shape} and weight has shape {weight.shape}; expected the last axis of x and the last axis "
-        f"of weight to be one in_features, but they are {x.shape[-1]} and {weight.shape[1]}. {advice}"
-    )
+    came = f"x has shape {x.shape}, but weight has shape {weight.shape}"
+    expected = f"x of shape ({in_features},) or (N, {in_features}), as wide as weight"
+    return complaint(where, came, expected, advice)
 
 
 def linear(x, weight, bias=None):
@@ -262,7 +254,8 @@ def linear(x, weight, bias=None):
     Notes:
         Equation: eq-dense-entry.
         Equation: eq-dense-forward.
-        Equation: eq-dense-shift. Adding c to every row of ``x`` adds ``weight @ c`` to every row of the output.
+        Equation: eq-dense-shift.
+        Adding c to every row of ``x`` adds ``weight @ c`` to every row of the output.
 
     >>> weight = np.array([[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]])
     >>> linear(np.array([[2.0, 4.0, 1.0]]), weight, np.array([3.0, -1.0, -4.0]))
@@ -272,10 +265,9 @@ def linear(x, weight, bias=None):
     if bias is not None:
         bias = float_array("linear", "bias", bias)
         if bias.ndim != 1 or bias.shape[0] != weight.shape[0]:
-            raise ValueError(
-                f"linear: bias has shape {bias.shape}; expected ({weight.shape[0]},), one entry for each of the "
-                f"{weight.shape[0]} rows of weight. Pass a bias of that shape, or None."
-            )
+            expected = f"({weight.shape[0]},), one entry for each row of weight {weight.shape}"
+            advice = "Pass a bias of that shape, or None."
+            raise ValueError(complaint("linear", f"bias has shape {bias.shape}", expected, advice))
         if bias.dtype != x.dtype:
             same_dtype("linear", "x", x, "bias", bias)
     with np.errstate(all="ignore"):
@@ -309,7 +301,8 @@ def linear_backward(d_out, x, weight, *, input_gradient=True):
         TypeError: not float32 or float64, or two dtypes.
 
     Source:
-        D. Rumelhart, G. Hinton, R. Williams, "Learning representations by back-propagating errors", Nature 323 (1986).
+        D. Rumelhart, G. Hinton, R. Williams, "Learning representations by back-propagating errors", Nature
+        323 (1986).
 
     Notes:
         Equation: eq-backward-entry.
@@ -326,10 +319,9 @@ def linear_backward(d_out, x, weight, *, input_gradient=True):
     d_out = float_array(where, "d_out", d_out)
     expected = (*x.shape[:-1], weight.shape[0])
     if d_out.shape != expected:
-        raise ValueError(
-            f"{where}: d_out has shape {d_out.shape}; expected {expected}, the shape of the output for x {x.shape} and "
-            f"weight {weight.shape}. Pass the gradient with respect to the output."
-        )
+        came = f"d_out has shape {d_out.shape}"
+        origin = f"{expected}, the shape of the output for x {x.shape} and weight {weight.shape}"
+        raise ValueError(complaint(where, came, origin, "Pass the gradient with respect to the output."))
     same_dtype(where, "x", x, "d_out", d_out)
     rows, d_rows = _rows(x), _rows(d_out)
     d_x = (d_rows @ weight).reshape(x.shape) if input_gradient else None

@@ -1,16 +1,16 @@
 """Initial values for parameters, filled in place.
 
-``rng`` is None (fresh entropy), an int seed, or a ``numpy.random.Generator``; two layers seeded with the same int get the same
-numbers, so pass one Generator to both. A weight has shape (out_features, in_features); TypeError for anything else
-than a Parameter. With no inputs there is nothing to scale by: the values are 0.
+``rng`` is None (fresh entropy), an int seed, or a ``numpy.random.Generator``; two layers seeded with the same
+int get the same numbers, so pass one Generator to both. A weight has shape (out_features, in_features);
+TypeError for anything else than a Parameter. With no inputs there is nothing to scale by: the values are 0.
 """
 
 import math
 
 import numpy as np
 
-from ._validate import describe
-from .parameter import Parameter
+from ._validate import complaint, count, describe
+from .parameter import require_parameter
 
 
 def generator(where, rng):
@@ -19,19 +19,17 @@ def generator(where, rng):
         return rng
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
         return np.random.default_rng(rng)
+    expected = "None, a seed (an int, 0 or more) or a numpy.random.Generator"
     raise TypeError(
-        f"{where}: rng is {describe(rng)}; expected None, a seed (int, 0 or more) or a numpy.random.Generator. "
-        "Pass np.random.default_rng(seed)."
+        complaint(where, f"rng is {describe(rng)}", expected, "Pass np.random.default_rng(seed).")
     )
 
 
 def _weight(where, param):
-    if not isinstance(param, Parameter):
-        raise TypeError(f"{where}: param is {describe(param)}; expected a Parameter. Pass layer.weight.")
+    require_parameter(where, "param", param)
     if len(param.shape) != 2:
-        raise ValueError(
-            f"{where}: param has shape {param.shape}; expected a weight (out_features, in_features). Pass layer.weight."
-        )
+        came = f"param has shape {param.shape}"
+        raise ValueError(complaint(where, came, "(out_features, in_features)", "Pass layer.weight."))
     return param
 
 
@@ -41,6 +39,7 @@ def he_(param, rng=None):
     Source:
         K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015.
 
+    >>> from denselayer.nn import Parameter
     >>> param = Parameter(np.zeros((400, 50)))
     >>> he_(param, 0)
     >>> round(float(param.data.std()), 2)
@@ -55,8 +54,10 @@ def xavier_(param, rng=None):
     """Fill a weight uniformly within ``sqrt(6 / (in_features + out_features))`` of 0.
 
     Source:
-        X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010.
+        X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+        AISTATS 2010.
 
+    >>> from denselayer.nn import Parameter
     >>> param = Parameter(np.zeros((3, 3)))
     >>> xavier_(param, 0)
     >>> bool(np.all(np.abs(param.data) <= 1))
@@ -68,7 +69,7 @@ def xavier_(param, rng=None):
 
 
 def pytorch_default_(param, rng=None, *, in_features=None):
-    """Fill a weight or bias uniformly within ``1 / sqrt(in_features)`` of 0, the default of ``torch.nn.Linear``.
+    """Fill a weight or bias uniformly within ``1 / sqrt(in_features)`` of 0, as ``torch.nn.Linear`` does.
 
     Args:
         param: a weight (out_features, in_features), or a bias (out_features,).
@@ -78,11 +79,16 @@ def pytorch_default_(param, rng=None, *, in_features=None):
     Source:
         PyTorch's ``kaiming_uniform_(a=sqrt(5))``, whose bound is ``sqrt(6 / ((1 + 5) * in_features))``.
 
+    >>> from denselayer.nn import Parameter
     >>> param = Parameter(np.zeros((3, 16)))
     >>> pytorch_default_(param, 0)
     >>> bool(np.all(np.abs(param.data) <= 0.25))
     True
     """
-    fan_in = _weight("pytorch_default_", param).shape[1] if in_features is None else in_features
+    if in_features is None:
+        fan_in = _weight("pytorch_default_", param).shape[1]
+    else:
+        require_parameter("pytorch_default_", "param", param)
+        fan_in = count("pytorch_default_", "in_features", in_features)
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     param.data[...] = generator("pytorch_default_", rng).uniform(-bound, bound, param.shape)

@@ -1,9 +1,10 @@
 """Losses from predictions to one number, each with the gradient with respect to its first argument.
 
-``reduction`` is ``"mean"`` (over all entries, for ``cross_entropy`` over the samples), ``"sum"`` or ``"none"``. The
-factor 1/N of a mean stands here and nowhere else: layers only add over the batch. Every ``<name>_backward`` multiplies
-by ``d_out``, the gradient with respect to the loss: a number for mean and sum, an array of the loss's shape for none.
-The mean over an empty batch is NaN and its gradient empty, as in PyTorch. Losses are in nats where logarithms occur.
+``reduction`` is ``"mean"`` (over all entries, for ``cross_entropy`` over the samples), ``"sum"`` or
+``"none"``. The factor 1/N of a mean stands here and nowhere else: layers only add over the batch. Every
+``<name>_backward`` multiplies by ``d_out``, the gradient with respect to the loss: a number for mean and sum,
+an array of the loss's shape for none. The mean over an empty batch is NaN and its gradient empty, as in
+PyTorch. Losses are in nats where logarithms occur.
 """
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy as np
 from ._validate import (
     REDUCTIONS,
     choice,
+    complaint,
     describe,
     float_array,
+    is_number,
     quiet,
     same_dtype,
     same_shape,
@@ -32,7 +35,7 @@ def _reduce(values, reduction, samples):
 def _weight(where, reduction, d_out, losses_shape, samples, reference_name, reference):
     """Factor that each sample's own gradient gets: ``d_out``, over the number of samples for a mean."""
     if reduction == "none":
-        if isinstance(d_out, float | int) and not isinstance(d_out, bool | np.generic):
+        if is_number(d_out):
             return np.full(losses_shape, d_out, dtype=reference.dtype)
         return upstream(where, "the loss", np.empty(losses_shape, dtype=reference.dtype), d_out)
     factor = scalar(where, "d_out", d_out, reference_name, reference)
@@ -80,7 +83,7 @@ def mse_loss(input, target, reduction="mean"):
 
 @quiet
 def mse_loss_backward(input, target, reduction="mean", d_out=1.0):
-    """Gradient of :func:`mse_loss` with respect to ``input``: ``2 (input - target) / m`` for the mean of m entries.
+    """Gradient of :func:`mse_loss`: ``2 (input - target) / m`` for the mean of m entries.
 
     Args:
         input, target, reduction: as in :func:`mse_loss`.
@@ -109,14 +112,10 @@ def _shifted(logits, axis):
 def _axis(where, logits, axis):
     logits = float_array(where, "logits", logits)
     if logits.ndim == 0:
-        raise ValueError(
-            f"{where}: logits has shape (); expected at least one axis of classes. Pass logits[None]."
-        )
+        raise ValueError(complaint(where, "logits has shape ()", "an axis of classes", "Pass logits[None]."))
     if not isinstance(axis, int | np.integer) or not -logits.ndim <= axis < logits.ndim:
-        raise ValueError(
-            f"{where}: axis is {axis!r}; expected an int from {-logits.ndim} to {logits.ndim - 1} for logits of shape "
-            f"{logits.shape}. Pass axis=-1 for the last."
-        )
+        expected = f"an int from {-logits.ndim} to {logits.ndim - 1} for logits {logits.shape}"
+        raise ValueError(complaint(where, f"axis is {axis!r}", expected, "Pass axis=-1 for the last."))
     return logits
 
 
@@ -129,8 +128,8 @@ def softmax(logits, axis=-1):
         axis: the axis of the classes.
 
     Source:
-        J. Bridle, "Probabilistic interpretation of feedforward classification network outputs", 1990. The largest
-        entry is subtracted first, so nothing overflows.
+        J. Bridle, "Probabilistic interpretation of feedforward classification network outputs", 1990. The
+        largest entry is subtracted first, so nothing overflows.
 
     >>> softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
@@ -161,36 +160,35 @@ def _class_target(where, logits, target):
     """Check logits of shape (N, C) or (C,) and their target; say whether the target holds class indices."""
     logits = float_array(where, "logits", logits)
     if logits.ndim not in (1, 2):
-        raise ValueError(
-            f"{where}: logits has shape {logits.shape}; expected (N, C), or (C,) for one sample. Reshape it: "
-            "logits.reshape(-1, classes)."
-        )
+        came = f"logits has shape {logits.shape}"
+        advice = "Reshape it: logits.reshape(-1, classes)."
+        raise ValueError(complaint(where, came, "(N, C), or (C,) for one sample", advice))
     if isinstance(target, np.generic):
         target = np.asarray(target)
     if type(target) is np.ndarray and target.dtype.kind in "iu":
         return logits, _indices(where, logits, target), True
     if type(target) is np.ndarray and target.dtype.kind == "f" and target.ndim == logits.ndim:
         return logits, _same(where, "logits", logits, target)[1], False
-    raise TypeError(
-        f"{where}: target is {describe(target)}; expected class indices (integers, shape {logits.shape[:-1]}) or class "
-        f"probabilities ({logits.dtype}, shape {logits.shape}). For indices: np.asarray(target, dtype=np.int64)."
+    expected = (
+        f"class indices (integers, shape {logits.shape[:-1]}) or class probabilities "
+        f"({logits.dtype}, shape {logits.shape})"
     )
+    advice = "For indices: np.asarray(target, dtype=np.int64)."
+    raise TypeError(complaint(where, f"target is {describe(target)}", expected, advice))
 
 
 def _indices(where, logits, target):
     classes = logits.shape[-1]
     if target.shape != logits.shape[:-1]:
-        raise ValueError(
-            f"{where}: target has shape {target.shape}; expected {logits.shape[:-1]}, one class index for each row of "
-            f"logits {logits.shape}. Pass indices, not one-hot rows: target.argmax(-1)."
-        )
+        expected = f"{logits.shape[:-1]}, one class index for each row of logits {logits.shape}"
+        advice = "Pass indices, not one-hot rows: target.argmax(-1)."
+        raise ValueError(complaint(where, f"target has shape {target.shape}", expected, advice))
     outside = np.argwhere((target < 0) | (target >= classes))
     if len(outside):
         place = tuple(outside[0].tolist())
-        raise ValueError(
-            f"{where}: target{list(place) if place else ''} is {target[place]}; expected a class index from 0 to "
-            f"{classes - 1}, since logits has {classes} classes. Count the classes from 0."
-        )
+        came = f"target{list(place) if place else ''} is {target[place]}"
+        expected = f"a class index from 0 to {classes - 1}, since logits has {classes} classes"
+        raise ValueError(complaint(where, came, expected, "Count the classes from 0."))
     return target
 
 
@@ -200,8 +198,8 @@ def cross_entropy(logits, target, reduction="mean"):
 
     Args:
         logits: scores, (N, C), or (C,) for one sample; float32 or float64.
-        target: class indices, integers of shape (N,) (or () for one sample); or class probabilities of the shape and
-            dtype of ``logits``. Probabilities are not checked to sum to 1.
+        target: class indices, integers of shape (N,) (or () for one sample); or class probabilities of the
+            shape and dtype of ``logits``. Probabilities are not checked to sum to 1.
         reduction: ``"mean"`` over the N samples, ``"sum"`` or ``"none"``.
 
     Returns:
@@ -231,7 +229,7 @@ def cross_entropy(logits, target, reduction="mean"):
 
 @quiet
 def cross_entropy_backward(logits, target, reduction="mean", d_out=1.0):
-    """Gradient of :func:`cross_entropy` with respect to ``logits``: ``softmax(logits) - target`` for each sample.
+    """Gradient of :func:`cross_entropy`: ``softmax(logits) - target`` for each sample.
 
     Args:
         logits, target, reduction: as in :func:`cross_entropy`.
@@ -283,7 +281,7 @@ def bce_with_logits(logits, target, reduction="mean"):
 
 @quiet
 def bce_with_logits_backward(logits, target, reduction="mean", d_out=1.0):
-    """Gradient of :func:`bce_with_logits` with respect to ``logits``: ``sigmoid(logits) - target`` for each entry.
+    """Gradient of :func:`bce_with_logits`: ``sigmoid(logits) - target`` for each entry.
 
     Args:
         logits, target, reduction: as in :func:`bce_with_logits`.
@@ -293,8 +291,8 @@ def bce_with_logits_backward(logits, target, reduction="mean", d_out=1.0):
         Array of the shape and dtype of ``logits``.
 
     Notes:
-        Computed as ``(1 - target) * sigmoid(logits) - target * sigmoid(-logits)``, which keeps its digits when the
-        prediction is nearly right.
+        Computed as ``(1 - target) * sigmoid(logits) - target * sigmoid(-logits)``, which keeps its digits
+        when the prediction is nearly right.
 
     >>> bce_with_logits_backward(np.array([0.0]), np.array([1.0]))
     array([-0.5])

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validate import describe
+from ._validate import complaint, describe
 from .parameter import Parameter
 
 
@@ -18,14 +18,15 @@ class IncompatibleKeys(NamedTuple):
 class Module:
     """A layer or a network: parameters, a forward pass and a backward pass.
 
-    A subclass sets Parameters and Modules as attributes, in any order and without further registration, and defines
-    ``forward(x)`` and ``backward(d_out)``. ``forward`` keeps a reference to what ``backward`` needs, so do not change an
-    array between the two. ``backward`` belongs to the latest ``forward``, adds to every parameter's ``grad`` and returns
-    the gradient with respect to the input.
+    A subclass sets Parameters and Modules as attributes, in any order and without further registration, and
+    defines ``forward(x)`` and ``backward(d_out)``. ``forward`` keeps references to what ``backward``
+    needs, so change no array between the two. ``backward`` belongs to the latest ``forward``, adds to every parameter's
+    ``grad`` and returns the gradient with respect to the input.
 
     Source:
         ``torch.nn.Module``.
 
+    >>> from denselayer.nn import Linear
     >>> layer = Linear.from_arrays(np.array([[1.0, -1.0]]), np.array([0.5]))
     >>> layer(np.array([[3.0, 1.0]]))
     array([[2.5]])
@@ -48,10 +49,10 @@ class Module:
             return self._kept
         except AttributeError:
             name = type(self).__name__
-            raise RuntimeError(
-                f"{name}.backward was called before {name}.forward; expected a forward pass first, since the gradient "
-                "depends on its input. Call the module on its input, then backward."
-            ) from None
+            came = "no forward pass came before it"
+            expected = "one, since the gradient depends on its input"
+            advice = "Call the module on its input first, then backward."
+            raise RuntimeError(complaint(f"{name}.backward", came, expected, advice)) from None
 
     def children(self):
         """Yield (name, Module) for every Module among the attributes."""
@@ -102,7 +103,7 @@ class Module:
         """Copy values into the parameters, each in the parameter's own dtype.
 
         Args:
-            state: {name: array}; tensors of ``torch.nn.Module.state_dict()`` on the CPU are accepted as they are.
+            state: {name: array}; CPU tensors of ``torch.nn.Module.state_dict()`` are accepted too.
             strict: False lets names be missing or unknown.
 
         Returns:
@@ -113,24 +114,22 @@ class Module:
             TypeError: ``state`` is no mapping.
         """
         if not hasattr(state, "keys"):
+            came = f"state is {describe(state)}"
             raise TypeError(
-                f"load_state_dict: state is {describe(state)}; expected a dict of arrays. Pass module.state_dict()."
+                complaint("load_state_dict", came, "a dict of arrays", "Pass module.state_dict().")
             )
         own = dict(self._all_parameters())
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
         values = {name: np.asarray(state[name]) for name in own if name in state}
-        problems = [f"missing: {', '.join(missing)}"] if strict and missing else []
-        problems += [f"unexpected: {', '.join(map(str, unexpected))}"] if strict and unexpected else []
-        problems += [
-            _misfit(name, own[name], value) for name, value in values.items() if not _fits(own[name], value)
-        ]
-        if problems:
-            raise ValueError(
-                f"load_state_dict: state does not fit {type(self).__name__}: {'; '.join(problems)}; expected exactly "
-                f"{', '.join(own) or 'no names'}. Load it into a module of the same structure"
-                + (", or pass strict=False to skip names." if missing or unexpected else ".")
-            )
+        problems = [f"missing {name}" for name in missing if strict]
+        problems += [f"unexpected {name}" for name in unexpected if strict]
+        problems += [_misfit(name, own[name], value) for name, value in values.items()]
+        if any(problems):
+            came = f"state does not fit {type(self).__name__}: {', '.join(filter(None, problems))}"
+            expected = ", ".join(f"{name} {parameter.shape}" for name, parameter in own.items()) or "no names"
+            advice = "Load it into a module of the same structure, or skip names with strict=False."
+            raise ValueError(complaint("load_state_dict", came, expected, advice))
         for name, value in values.items():
             own[name].data[...] = value
         return IncompatibleKeys(missing, unexpected)
@@ -146,11 +145,7 @@ class Module:
             self.load_state_dict(dict(state))
 
 
-def _fits(parameter, value):
-    return value.shape == parameter.shape and value.dtype.kind == "f"
-
-
 def _misfit(name, parameter, value):
-    return (
-        f"{name} came with shape {value.shape} and dtype {value.dtype}, expected {parameter.shape} of floats"
-    )
+    if value.shape != parameter.shape:
+        return f"{name} has shape {value.shape}"
+    return "" if value.dtype.kind == "f" else f"{name} has dtype {value.dtype}"

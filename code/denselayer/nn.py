@@ -1,13 +1,13 @@
 """Layers, networks and losses as objects that keep what the backward pass needs.
 
-Forward computes, backward computes gradients, and the optimiser alone changes parameters. Shapes, units and errors are
-those of the function of the same name in ``functional``.
+Forward computes, backward computes gradients, and the optimiser alone changes parameters. Shapes, units and
+errors are those of the function of the same name in ``functional``.
 """
 
 import numpy as np
 
 from . import functional as F
-from ._validate import choice, count, describe, float_array, float_dtype
+from ._validate import REDUCTIONS, choice, complaint, count, describe, float_array, float_dtype
 from .init import generator, he_, pytorch_default_, xavier_
 from .module import IncompatibleKeys, Module
 from .parameter import Parameter
@@ -90,7 +90,7 @@ class Linear(Module):
 
     @classmethod
     def from_arrays(cls, weight, bias=None, *, input_gradient=True):
-        """Make a layer with these values, copied: weight (out_features, in_features), bias (out_features,) or None."""
+        """Make a layer with copies of weight (out_features, in_features) and bias (out_features,) or None."""
         weight = float_array("Linear.from_arrays", "weight", weight)
         F.linear(np.zeros((0, weight.shape[-1] if weight.ndim else 0), weight.dtype), weight, bias)
         layer = cls(
@@ -123,7 +123,8 @@ class Linear(Module):
         return gradients.d_x
 
     def __repr__(self):
-        return f"Linear(in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None})"
+        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"Linear({sizes}, bias={self.bias is not None})"
 
 
 class _Activation(Module):
@@ -268,8 +269,8 @@ class Sequential(Module):
     """Modules in a row; parameters are named by position, such as ``"0.weight"``.
 
     Args:
-        modules: the modules, first to last. One object may stand only once, since it keeps one input; to tie weights,
-            give two layers the same Parameter.
+        modules: the modules, first to last. One object may stand only once, since it keeps one input; to tie
+            weights, give two layers the same Parameter.
 
     Source:
         ``torch.nn.Sequential``.
@@ -284,17 +285,15 @@ class Sequential(Module):
     def __init__(self, *modules):
         for position, module in enumerate(modules):
             if not isinstance(module, Module):
-                raise TypeError(
-                    f"Sequential: item {position} is {describe(module)}; expected a Module. "
-                    "Pass the modules one by one: Sequential(*modules)."
-                )
+                advice = "Pass the modules one by one: Sequential(*modules)."
+                came = f"item {position} is {describe(module)}"
+                raise TypeError(complaint("Sequential", came, "a Module", advice))
         self._modules = list(modules)
         every = [id(module) for module in self.modules()]
         if len(set(every)) != len(every):
-            raise ValueError(
-                "Sequential: one module stands twice; expected different objects, since a module keeps the input of one "
-                "forward pass. To tie weights, make two layers and set second.weight = first.weight."
-            )
+            expected = "different objects, since a module keeps the input of one forward pass"
+            advice = "To tie weights, make two layers and set second.weight = first.weight."
+            raise ValueError(complaint("Sequential", "one module stands twice", expected, advice))
 
     def children(self):
         """Yield (position, Module), the position as a string."""
@@ -309,14 +308,14 @@ class Sequential(Module):
         return x
 
     def backward(self, d_out):
-        """Pass the gradient back through all modules, last to first; return the gradient with respect to x."""
+        """Pass the gradient back, last module to first; return the gradient with respect to x."""
         self._saved()
         for position in reversed(range(len(self._modules))):
             if d_out is None:
-                raise RuntimeError(
-                    f"Sequential.backward: module {position + 1} returned no input gradient, but module {position} needs "
-                    "one. Only the first module may have input_gradient=False."
-                )
+                came = f"module {position + 1} returned no input gradient"
+                expected = f"one, since module {position} needs it"
+                advice = "Only the first module may have input_gradient=False."
+                raise RuntimeError(complaint("Sequential.backward", came, expected, advice))
             d_out = self._modules[position].backward(d_out)
         return d_out
 
@@ -335,13 +334,13 @@ class Sequential(Module):
 
 
 class _Loss(Module):
-    """A loss: ``forward(input, target)`` returns it, ``backward()`` its gradient with respect to ``input``."""
+    """A loss: ``forward(input, target)`` returns it, ``backward()`` the gradient by ``input``."""
 
     _forward = None
     _backward = None
 
     def __init__(self, reduction="mean"):
-        self.reduction = choice(type(self).__name__, "reduction", reduction, ("mean", "sum", "none"))
+        self.reduction = choice(type(self).__name__, "reduction", reduction, REDUCTIONS)
 
     def forward(self, input, target):
         """Return the loss."""

@@ -1,38 +1,30 @@
 """Optimisers: the only place where parameters change, in place and step for step as in PyTorch."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
-from ._validate import describe, number
-from .parameter import Parameter
+from ._validate import complaint, describe, number
+from .parameter import require_parameter
 
 
 class _Optimizer:
-    """Keeps the parameters; a step updates those that have a gradient and skips the others, as PyTorch does."""
+    """Keeps the parameters; a step updates those that have a gradient and skips the others."""
 
     def __init__(self, params):
         name = type(self).__name__
-        self.params = [] if isinstance(params, Parameter | np.ndarray | dict | str) else list(params)
-        if not self.params:
-            raise (
-                ValueError
-                if hasattr(params, "__iter__") and not isinstance(params, dict | str)
-                else TypeError
-            )(
-                f"{name}: params is {describe(params)} without parameters; expected a list of Parameters that is not empty. "
-                "Pass module.parameters(), and a single Parameter as [parameter]."
-            )
+        advice = "Pass module.parameters(), and a single Parameter as [parameter]."
+        if not isinstance(params, Iterable) or isinstance(params, np.ndarray | dict | str):
+            raise TypeError(complaint(name, f"params is {describe(params)}", "a list of Parameters", advice))
+        self.params = list(params)
         for position, parameter in enumerate(self.params):
-            if not isinstance(parameter, Parameter):
-                raise TypeError(
-                    f"{name}: params[{position}] is {describe(parameter)}; expected a Parameter. Pass module.parameters()."
-                )
+            require_parameter(name, f"params[{position}]", parameter)
+        if not self.params:
+            raise ValueError(complaint(name, "params is empty", "at least one Parameter", advice))
         if len({id(parameter) for parameter in self.params}) != len(self.params):
-            raise ValueError(
-                f"{name}: a Parameter stands twice in params; expected each once, or it would be updated twice. "
-                "Pass module.parameters(), which yields a shared one once."
-            )
+            expected = "each once, or it would be updated twice"
+            raise ValueError(complaint(name, "a Parameter stands twice in params", expected, advice))
         self._state = [{} for _ in self.params]
 
     def zero_grad(self):
@@ -64,14 +56,16 @@ class SGD(_Optimizer):
         TypeError: something else than Parameters.
 
     Source:
-        ``torch.optim.SGD``; B. Polyak, "Some methods of speeding up the convergence of iteration methods", 1964;
-        I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013.
+        ``torch.optim.SGD``; B. Polyak, "Some methods of speeding up the convergence of iteration methods",
+        1964; I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
+        2013.
 
     Notes:
         Equation: eq-sgd.
         The first step with momentum takes the whole gradient, without dampening, as PyTorch does.
 
-    >>> weight = Parameter(np.array([1.0, 2.0]))
+    >>> from denselayer import nn
+    >>> weight = nn.Parameter(np.array([1.0, 2.0]))
     >>> weight.grad = np.array([0.5, -1.0])
     >>> SGD([weight], lr=0.1).step()
     >>> weight.data
@@ -86,10 +80,9 @@ class SGD(_Optimizer):
         self.weight_decay = number("SGD", "weight_decay", weight_decay, low=0)
         self.nesterov = bool(nesterov)
         if self.nesterov and (self.momentum == 0 or self.dampening != 0):
-            raise ValueError(
-                f"SGD: nesterov came with momentum {self.momentum:g} and dampening {self.dampening:g}; expected momentum > 0 "
-                "and dampening 0. Set momentum=0.9, dampening=0."
-            )
+            came = f"nesterov came with momentum {self.momentum:g} and dampening {self.dampening:g}"
+            advice = "Set momentum=0.9, dampening=0."
+            raise ValueError(complaint("SGD", came, "momentum > 0 and dampening 0", advice))
 
     def _update(self, data, grad, state):
         if self.weight_decay:
@@ -121,7 +114,8 @@ class Adam(_Optimizer):
     Source:
         D. Kingma, J. Ba, "Adam: a method for stochastic optimization", ICLR 2015; ``torch.optim.Adam``.
 
-    >>> weight = Parameter(np.array([1.0, 2.0]))
+    >>> from denselayer import nn
+    >>> weight = nn.Parameter(np.array([1.0, 2.0]))
     >>> weight.grad = np.array([0.5, -1.0])
     >>> Adam([weight], lr=0.1).step()
     >>> np.round(weight.data, 6)
@@ -132,8 +126,12 @@ class Adam(_Optimizer):
         super().__init__(params)
         self.lr = number("Adam", "lr", lr, low=0)
         if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise ValueError(f"Adam: betas is {betas!r}; expected two numbers. Pass betas=(0.9, 0.999).")
-        self.betas = tuple(number("Adam", f"betas[{i}]", beta, low=0, below=1) for i, beta in enumerate(betas))
+            raise ValueError(
+                complaint("Adam", f"betas is {betas!r}", "two numbers", "Pass betas=(0.9, 0.999).")
+            )
+        self.betas = tuple(
+            number("Adam", f"betas[{i}]", beta, low=0, below=1) for i, beta in enumerate(betas)
+        )
         self.eps = number("Adam", "eps", eps, low=0)
         self.weight_decay = number("Adam", "weight_decay", weight_decay, low=0)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._validate import describe, float_array, same_dtype, same_shape
+from ._validate import complaint, describe, float_array, same_dtype, same_shape
 
 
 class Parameter:
@@ -93,7 +93,6 @@ class Parameter:
 def require_parameter(where, name, value):
     """Return ``value`` if it is a Parameter, else raise TypeError."""
     if not isinstance(value, Parameter):
-        raise TypeError(
-            f"{where}: {name} is {describe(value)}; expected a Parameter. Wrap the array: nn.Parameter({name})."
-        )
+        advice = f"Wrap the array: nn.Parameter({name})."
+        raise TypeError(complaint(where, f"{name} is {describe(value)}", "a Parameter", advice))
     return value
