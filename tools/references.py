@@ -42,7 +42,6 @@ FOREIGN = frozenset(
 )
 CITE = re.compile(r"(?<![\w@./\\])(?P<dash>-?)@(?P<key>\w(?:[\w:.#$%&+?<>~/-]*\w)?)")
 CAPTION = re.compile(r"^ {0,3}(?::|[Tt]able:)[ \t]+(?P<text>.*?)[ \t]*(?P<braces>\{#tbl-[^{}]*\})[ \t]*$")
-IMAGE = re.compile(r"!\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)(?P<braces>\{#fig-[^{}]*\})")
 
 
 @dataclass(frozen=True)
@@ -160,20 +159,23 @@ class _Counter:
         self.sections = [0] * 7
         self.counts: dict[str, int] = {}
 
-    def section(self, heading: qmd.Heading) -> Target | None:
+    def section_number(self, heading: qmd.Heading) -> str:
         if heading.level == 1:
-            number = self.page.number or ""
-            name = "Appendix" if self.page.is_appendix else "Chapter"
-        elif heading.attributes.unnumbered:
-            number, name = "", "Section"
-        else:
-            self.sections[heading.level] += 1
-            self.sections[heading.level + 1 :] = [0] * (6 - heading.level)
-            counts = [str(count) for count in self.sections[2 : heading.level + 1]]
-            number = ".".join([self.page.number, *counts] if self.page.number else counts)
-            name = "Section"
+            return self.page.number or ""
+        if heading.attributes.unnumbered:
+            return ""
+        self.sections[heading.level] += 1
+        self.sections[heading.level + 1 :] = [0] * (6 - heading.level)
+        counts = [str(count) for count in self.sections[2 : heading.level + 1]]
+        return ".".join([self.page.number, *counts] if self.page.number else counts)
+
+    def section(self, heading: qmd.Heading) -> Target | None:
+        number = self.section_number(heading)
         if qmd.kind_of(heading.attributes.id) != "sec":
             return None
+        name = "Section"
+        if heading.level == 1:
+            name = "Appendix" if self.page.is_appendix else "Chapter"
         label = f"{name} {number}" if number else heading.text
         return Target(heading.attributes.id, "sec", number, heading.text, self.page, label, heading.line)
 
@@ -217,6 +219,18 @@ def _page_targets(page: Page, profile: str | None, output: str) -> Iterator[Targ
                 yield counter.other(identifier, caption, line)
 
 
+def section_numbers(page: Page, profile: str | None = None, output: str = "html") -> dict[int, str]:
+    """The line of every heading that is a section -> its number, empty for an unnumbered one."""
+    titles, tabs = div_headings(page.document)
+    no_sections = tabs | set(titles.values())
+    counter = _Counter(page)
+    return {
+        node.line: counter.section_number(node)
+        for node in visible(page.document, profile, output)
+        if isinstance(node, qmd.Heading) and node.line not in no_sections
+    }
+
+
 def div_headings(document: qmd.Document) -> tuple[dict[int, int], set[int]]:
     """The headings inside divs that are no sections.
 
@@ -255,8 +269,6 @@ def takes_title(attributes: qmd.Attributes) -> bool:
 def _captions(node: qmd.Prose) -> Iterator[tuple[str, str, int]]:
     for offset, line in enumerate(node.text.split("\n")):
         if match := CAPTION.match(line):
-            yield qmd.parse_attributes(match["braces"]).id, match["text"], node.line + offset
-        for match in IMAGE.finditer(line):
             yield qmd.parse_attributes(match["braces"]).id, match["text"], node.line + offset
 
 
