@@ -45,7 +45,6 @@ ENVIRONMENTS = (
 )
 BLOCKS = {
     "LineBlock": "a line block",
-    "BlockQuote": "a block quote; use a callout",
     "HorizontalRule": "a horizontal rule",
     "RawBlock": "raw HTML or LaTeX",
     "Figure": "an image; figures are made by code cells",
@@ -114,6 +113,7 @@ class _Checker:
         self.titles, self.tabs = div_headings(document)
         self.divs: list[qmd.DivOpen] = []
         self.level = 1 if document.meta.get("title") else 0
+        self.unnumbered = document.title.attributes.unnumbered
 
     def all(self) -> Found:
         for key in self.document.meta:
@@ -162,7 +162,7 @@ class _Checker:
                 yield node.line, f"a heading may say covers=..., not {key}=..."
         if attributes.id and not (attributes.id.startswith("sec-") and LABEL.fullmatch(attributes.id)):
             yield node.line, f"the id of a section is sec- and lower-case words, not {attributes.id}"
-        elif not attributes.id and not attributes.unnumbered and node.level < 3:
+        elif not attributes.id and node.level < 3 and not self.unnumbered:
             yield node.line, "this heading needs an id: `{#sec-name}`"
         if node.text.endswith("}"):
             yield node.line, "the braces after this heading cannot be read"
@@ -332,13 +332,10 @@ class _Checker:
                 break
 
     def line_of(self, content: Any) -> int:
-        """The first line that holds the longest word of an element."""
-        words = sorted(re.findall(r"[^\s\"'\\]{2,}", _stringify(content)), key=len, reverse=True)
-        for word in words[:3]:
-            for number, line in enumerate(self.document.lines, start=1):
-                if number >= self.document.body_line and word in line:
-                    return number
-        return self.document.body_line
+        """The line that holds the most words of an element, the first such line."""
+        words = set(re.findall(r"[^\s\"'\\]{2,}", _stringify(content)))
+        numbers = range(self.document.body_line, len(self.document.lines) + 1)
+        return max(numbers, key=lambda n: sum(word in self.document.lines[n - 1] for word in words))
 
 
 def _option_problems(key: Any, value: Any) -> Iterator[str]:

@@ -373,7 +373,7 @@ class _Flattener:
     def suffix(self, citation: Tree) -> list[Tree]:
         """What stands behind the year, always with a comma before it."""
         suffix = self.inlines(citation["citationSuffix"])
-        if not suffix or suffix[0]["t"] == "Str" and suffix[0]["c"].startswith(","):
+        if not suffix or (suffix[0]["t"] == "Str" and suffix[0]["c"].startswith(",")):
             return suffix
         gap = [] if suffix[0]["t"] == "Space" else [{"t": "Space"}]
         return [{"t": "Str", "c": ","}, *gap, *suffix]

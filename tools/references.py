@@ -162,12 +162,12 @@ class _Counter:
     def section_number(self, heading: qmd.Heading) -> str:
         if heading.level == 1:
             return self.page.number or ""
-        if heading.attributes.unnumbered:
+        if heading.attributes.unnumbered or self.page.number is None:
             return ""
         self.sections[heading.level] += 1
         self.sections[heading.level + 1 :] = [0] * (6 - heading.level)
         counts = [str(count) for count in self.sections[2 : heading.level + 1]]
-        return ".".join([self.page.number, *counts] if self.page.number else counts)
+        return ".".join([self.page.number, *counts])
 
     def section(self, heading: qmd.Heading) -> Target | None:
         number = self.section_number(heading)
