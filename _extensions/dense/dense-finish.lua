@@ -1,0 +1,140 @@
+-- After cross-references are resolved: lays out equations, exercises, hints and wide tables, in HTML only.
+
+if not FORMAT:match("html") then
+  return {}
+end
+
+local KINDS = { number = "Number", code = "Code", explain = "Explanation" }
+
+local function html(text)
+  return pandoc.RawBlock("html", text)
+end
+
+-- The number that the engine wrote behind the formula: `... \qquad(1.2)`.
+local function take_number(math)
+  local body, number = math.text:match("^(.-)%s*\\qquad%((%w+%.%w+)%)%s*$")
+  if number then
+    return pandoc.Math("DisplayMath", body), number
+  end
+  return math, nil
+end
+
+local function equation(inline)
+  local id, math = "", inline
+  if inline.t == "Span" then
+    id, math = inline.identifier, inline.content[1]
+  end
+  local body, number = take_number(math)
+  local blocks = { pandoc.Div({ pandoc.Plain({ body }) }, { class = "equation-body" }) }
+  if number then
+    local link = pandoc.Link("(" .. number .. ")", "#" .. id, "", { class = "equation-number" })
+    link.attributes["aria-label"] = "Equation " .. number
+    table.insert(blocks, pandoc.Plain({ link }))
+  end
+  return pandoc.Div(blocks, pandoc.Attr(id, number and { "equation" } or { "equation", "unnumbered" }))
+end
+
+local function is_display(inline)
+  if inline.t == "Math" then
+    return inline.mathtype == "DisplayMath"
+  end
+  return inline.t == "Span" and #inline.content == 1 and is_display(inline.content[1])
+end
+
+local function trimmed(inlines)
+  while #inlines > 0 and (inlines[1].t == "Space" or inlines[1].t == "SoftBreak") do
+    inlines:remove(1)
+  end
+  while #inlines > 0 and (inlines[#inlines].t == "Space" or inlines[#inlines].t == "SoftBreak") do
+    inlines:remove(#inlines)
+  end
+  return inlines
+end
+
+local function split_display(para)
+  if not para.content:find_if(is_display) then
+    return nil
+  end
+  local blocks, text = pandoc.Blocks({}), pandoc.Inlines({})
+  local function flush()
+    text = trimmed(text)
+    if #text > 0 then
+      blocks:insert(pandoc.Para(text))
+    end
+    text = pandoc.Inlines({})
+  end
+  for _, inline in ipairs(para.content) do
+    if is_display(inline) then
+      flush()
+      blocks:insert(equation(inline))
+    else
+      text:insert(inline)
+    end
+  end
+  flush()
+  return blocks
+end
+
+local function has_title(inline)
+  return inline.t == "Span" and (inline.classes:includes("theorem-title") or inline.classes:includes("proof-title"))
+end
+
+-- Quarto ends "Solution A.1." so, because its text runs on; here it stands alone.
+local function without_full_stop(title)
+  local last = title.content[#title.content]
+  if last and last.t == "Str" and last.text:match("^%.%s*$") then
+    title.content:remove(#title.content)
+  end
+  return title
+end
+
+-- "Exercise 1.2 (Count)" in a line of its own, with a badge for its kind.
+local function statement(div)
+  local first = div.content[1]
+  if not first or (first.t ~= "Para" and first.t ~= "Plain") or not first.content[1] or not has_title(first.content[1]) then
+    return nil
+  end
+  local head = pandoc.Inlines({ without_full_stop(first.content:remove(1)) })
+  local kind = div.attributes["kind"]
+  if kind then
+    head:insert(pandoc.Span({ pandoc.Str(KINDS[kind] or kind) }, { class = "kind kind-" .. kind }))
+    div.attributes["kind"] = nil
+    div.attributes["data-kind"] = kind
+  end
+  local answered = div.content[#div.content]
+  if div.classes:includes("solution") and answered.t == "Div" and answered.classes:includes("statement-link") then
+    head:insert(pandoc.Span(answered.content[1].content, { class = "statement-link" }))
+    div.content:remove(#div.content)
+  end
+  first.content = trimmed(first.content)
+  if #first.content == 0 then
+    div.content:remove(1)
+  end
+  div.content:insert(1, pandoc.Div({ pandoc.Plain(head) }, { class = "statement-head" }))
+  return div
+end
+
+local function disclosure(div)
+  local blocks = pandoc.Blocks({ html('<details class="hint"><summary>Hint</summary>') })
+  blocks:extend(div.content)
+  blocks:insert(html("</details>"))
+  return blocks
+end
+
+local function finish_div(div)
+  if div.classes:includes("hint") then
+    return disclosure(div)
+  end
+  if div.classes:includes("exercise") or div.classes:includes("solution") then
+    return statement(div)
+  end
+end
+
+local function scrolling(element)
+  return { html('<div class="table-scroll">'), element, html("</div>") }
+end
+
+return {
+  { Para = split_display, Plain = split_display },
+  { Div = finish_div, Table = scrolling },
+}
