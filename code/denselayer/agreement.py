@@ -494,7 +494,7 @@ def _load_into(torch, twin, module, dtype):
 
 
 def _cast(module, dtype):
-    """Return a copy of the module whose parameters are of another dtype, which they cannot become themselves."""
+    """Return a copy with parameters of another dtype; a Parameter itself never changes its dtype."""
     module = copy.deepcopy(module)
     for parameter in module.parameters():
         parameter._data = parameter.data.astype(dtype)

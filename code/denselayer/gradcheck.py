@@ -1,7 +1,7 @@
 """Check gradients against slopes that are measured by moving one number at a time.
 
-A backward pass is right when every entry of its gradient is the slope of the loss along that entry. The slope is measured
-with one of three methods:
+A backward pass is right when every entry of its gradient is the slope of the loss along that entry. The
+slope is measured with one of three methods:
 
 ===============  ==============================  ================================  ==================
 method           slope                           step h                            relative error
@@ -11,153 +11,106 @@ method           slope                           step h                         
 ``"complex"``    Im f(x + ih) / h                ``1e-20``                         eps, 2e-16
 ===============  ==============================  ================================  ==================
 
-Two errors pull the step apart. Truncation grows with h, as ``h**2 / 6 * f'''`` for central and ``h / 2 * f''`` for forward
-differences. Rounding grows as h shrinks, as ``eps * f / h``, since the two values that are subtracted agree in ever
-more digits. The sum is least near ``eps**(1/3)`` and ``eps**(1/2)``. The complex step subtracts nothing, so its step can be
-as small as one likes, but it is the slope only of functions that are analytic.
+Two errors pull the step apart. Truncation grows with h, as ``h**2 / 6 * f'''`` for central and ``h / 2 *
+f''`` for forward differences. Rounding grows as h shrinks, as ``eps * f / h``, since the two values that
+are subtracted agree in ever more digits. The sum is least near ``eps**(1/3)`` and ``eps**(1/2)``. The
+complex step subtracts nothing, so its step can be as small as one likes, but it is the slope only of
+functions that are analytic.
 
-Sources: Press et al., "Numerical Recipes", 3rd ed., section 5.7, for the steps; Squire and Trapp, "Using Complex Variables
-to Estimate Derivatives of Real Functions", SIAM Review 40(1), 1998, for the complex step.
+Sources: Press et al., "Numerical Recipes", 3rd ed., section 5.7, for the steps; Squire and Trapp, "Using
+Complex Variables to Estimate Derivatives of Real Functions", SIAM Review 40(1), 1998, for the complex step.
 """
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from denselayer._table import html_table, text_table
+from ._complex_step import NotAnalyticError, complex_slopes
+from ._slopes import METHODS, Probe, check_step, default_step
+from ._table import html_table, text_table
+from ._validate import choice, complaint, float_array
+from ._verdicts import (
+    Entry,
+    findings_after,
+    findings_before,
+    judge_complex_steps,
+    judge_differences,
+    relative_error,
+)
 
-Method = Literal["central", "forward", "complex"]
-
-COMPLEX_STEP = 1e-20
-NOISE = 64
-"""How many roundings' worth of error the loss and the gradients are granted: the noise floor is NOISE * eps."""
-
-
-class NotAnalyticError(ValueError):
-    """The complex step met a function for which it would give a wrong slope."""
-
-
-def default_step(dtype, method: Method = "central") -> float:
-    """Return the step for a number of magnitude 1, with which truncation and rounding balance.
-
-    Parameters
-    ----------
-    dtype : dtype or str
-        float32 or float64, the precision in which the function is evaluated.
-    method : {"central", "forward", "complex"}
-
-    Examples
-    --------
-    >>> f"{default_step('float64'):.1e} {default_step('float32'):.1e} {default_step('float64', 'forward'):.1e}"
-    '6.1e-06 4.9e-03 1.5e-08'
-    """
-    _check_method(method)
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise TypeError(f"dtype is {np.dtype(dtype)}, expected float32 or float64")
-    if method == "complex":
-        return COMPLEX_STEP
-    return float(np.finfo(dtype).eps) ** (1 / 3 if method == "central" else 1 / 2)
+__all__ = [
+    "Entry",
+    "NotAnalyticError",
+    "Report",
+    "check_gradients",
+    "check_module",
+    "default_step",
+    "numerical_gradient",
+    "relative_error",
+]
 
 
-def numerical_gradient(f: Callable, x, method: Method = "central", step: float | None = None):
+def numerical_gradient(f: Callable, x, method="central", step: float | None = None):
     """Measure the gradient of a scalar function, entry by entry.
 
-    Parameters
-    ----------
-    f : callable
-        Takes an array like ``x`` and returns a number. It is given copies: ``x`` itself is never touched.
-    x : ndarray of any shape, float32 or float64
-    method : {"central", "forward", "complex"}
-        ``"complex"`` is exact to the last digits, and refuses functions that are not analytic.
-    step : float, optional
-        The step for an entry of magnitude 1; it grows with larger entries. By default `default_step`.
+    Args:
+        f: takes an array like ``x`` and returns a number. It is given copies; ``x`` itself is never touched.
+        x: float32 or float64, any shape.
+        method: ``"central"``, ``"forward"``, or ``"complex"``, which is exact to the last digits and refuses
+            functions that are not analytic.
+        step: the step for an entry of magnitude 1; larger entries get a larger one. None for `default_step`.
 
-    Returns
-    -------
-    ndarray of float64, of the shape of ``x``
-        Where ``f`` is NaN, so is the slope.
+    Returns:
+        A float64 array of the shape of ``x``; NaN where ``f`` is.
 
-    Raises
-    ------
-    NotAnalyticError
-        With ``"complex"``: for a function that drops the imaginary part, compares, takes absolute values, or refuses
-        complex numbers.
-    ValueError, TypeError
-        For an unknown method, a step that is not positive, an ``x`` that is no float array, an ``f`` without a number.
+    Raises:
+        NotAnalyticError: ``"complex"`` for a function that compares, takes absolute values, drops the
+            imaginary part, or takes no complex numbers.
+        ValueError: an unknown method, a step that is not positive, an ``f`` that returns no single number.
+        TypeError: ``x`` is no float32 or float64 array.
 
-    Notes
-    -----
-    A float32 ``x`` is converted to float64 first, so that the rounding of ``f`` does not drown the slope: what is
-    measured is the slope of the mathematical function, not that of its rounded values. Where ``f`` computes in float32
-    all the same, which shows in the dtype of its result, the step is the larger one of float32.
+    Notes:
+        A float32 ``x`` is converted to float64 first, so that the rounding of ``f`` does not drown the
+        slope. What is measured is the slope of the mathematical function, not that of its rounded values.
+        Where ``f`` computes in float32 all the same, which shows in the dtype of its result, the step is
+        that of float32.
 
-    Examples
-    --------
     >>> x = np.array([1.0, 2.0, 3.0])
     >>> np.round(numerical_gradient(lambda x: (x**2).sum(), x), 6)
     array([2., 4., 6.])
     >>> numerical_gradient(lambda x: (x**2).sum(), x, method="complex")
     array([2., 4., 6.])
     >>> numerical_gradient(lambda x: np.maximum(x, 0).sum(), x, method="complex")
+    ... # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    denselayer.gradcheck.NotAnalyticError: the function uses np.maximum, which is not analytic, so ...
+    NotAnalyticError: the function uses np.maximum, which is not analytic
     """
-    _check_method(method)
-    _check_step(step)
-    _check_real("x", x)
+    choice("numerical_gradient", "method", method, METHODS)
+    step = check_step("numerical_gradient", step)
+    x = float_array("numerical_gradient", "x", x)
     if method == "complex":
-        return _complex_gradient(f, np.array(x, dtype=np.float64), step or COMPLEX_STEP)
-    probe = _Probe(f, x, step, method)
-    return np.array([probe.slopes(index).of(method) for index in np.ndindex(x.shape)]).reshape(x.shape)
-
-
-def relative_error(analytic, numeric):
-    """Return ``|analytic - numeric| / max(|analytic|, |numeric|)``: 0 for equal numbers, 2 for opposite ones.
-
-    Parameters
-    ----------
-    analytic, numeric : float or ndarray
-        Of shapes that broadcast.
-
-    Examples
-    --------
-    >>> relative_error(np.array([1.0, 0.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0, -3.0]))
-    array([0. , 0. , 0.5, 2. ])
-    """
-    analytic, numeric = np.asarray(analytic, dtype=np.float64), np.asarray(numeric, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.abs(analytic - numeric) / np.maximum(np.abs(analytic), np.abs(numeric))
-    return np.where(analytic == numeric, 0.0, error)[()]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of one gradient: what the backward pass says, what was measured, and what to think of it."""
-
-    name: str
-    index: tuple[int, ...]
-    analytic: float
-    numeric: float
-    verdict: Literal["ok", "kink", "wrong"]
-    excess: float
-    """The difference in units of what is tolerated; above 1 it is too large."""
-    slopes: tuple[float, float] | None = None
-    """At a kink, the slopes to the left and to the right."""
-
-    @property
-    def relative_error(self) -> float:
-        return float(relative_error(self.analytic, self.numeric))
+        point = np.array(x, dtype=np.float64)
+        slopes = complex_slopes(f, point, list(np.ndindex(x.shape)), step)
+    else:
+        probe = Probe(f, x, step, method)
+        indices = np.ndindex(x.shape)
+        if method == "forward":
+            slopes = [probe.right_slope(index) for index in indices]
+        else:
+            slopes = [probe.slopes(index).central for index in indices]
+    return np.array(slopes, dtype=np.float64).reshape(x.shape)
 
 
 @dataclass(frozen=True)
 class Report:
     """The result of a gradient check; prints as text, and shows as an HTML table in a notebook.
 
-    ``ok`` is True when no entry is wrong and nothing else was found. ``failures`` and ``kinks`` are lists of `Entry`,
-    ``findings`` are sentences, ``worst`` are the entries that come closest to being wrong, or are furthest from right.
+    ``ok`` is True when no entry is wrong and nothing else was found. ``failures`` and ``kinks`` are lists
+    of `Entry`, ``findings`` are sentences, and ``worst`` are the entries that differ most from the measured
+    slopes, in units of what is tolerated.
     """
 
     entries: tuple[Entry, ...]
@@ -201,7 +154,7 @@ class Report:
     def _cells(self):
         return [
             [
-                _place(entry.name, entry.index),
+                entry.place,
                 f"{entry.analytic:.9g}",
                 f"{entry.numeric:.9g}",
                 f"{entry.relative_error:.1e}",
@@ -221,9 +174,9 @@ class Report:
     def _kink_lines(self):
         if not self.kinks:
             return []
-        places = ", ".join(_place(entry.name, entry.index) for entry in self.kinks[:3])
+        places = ", ".join(entry.place for entry in self.kinks[:3])
         more = ", ..." if len(self.kinks) > 3 else ""
-        line = f"{len(self.kinks)} at a kink, where the slopes to the left and to the right differ: {places}{more}"
+        line = f"{len(self.kinks)} at a kink, where the slopes to either side differ: {places}{more}"
         if len(self.kinks) == len(self.entries):
             line += "; every entry is at a kink, so the check says little: move the inputs a little"
         return [line]
@@ -234,7 +187,7 @@ def check_gradients(
     params: dict,
     grads: dict,
     *,
-    method: Method = "central",
+    method: Literal["central", "complex"] = "central",
     step: float | None = None,
     rtol: float | None = None,
     max_entries: int | None = None,
@@ -242,44 +195,35 @@ def check_gradients(
 ) -> Report:
     """Compare gradients with measured slopes of the loss, entry by entry.
 
-    Parameters
-    ----------
-    loss : callable
-        Takes a dict like ``params`` and returns a number. It must use the arrays that it is given, which are copies.
-    params : dict of str to ndarray
-        float32 or float64 arrays of any shape; strided, read-only and empty ones too. They are never touched.
-    grads : dict of str to ndarray
-        The gradients to check, under the same keys.
-    method, step
-        As for `numerical_gradient`.
-    rtol : float, optional
-        The relative difference that is tolerated. By default 1e-6, 1e-4 for forward differences, 1e-10 for the complex
-        step, at least 1e-4 for gradients in float32, and 1e-2 where the loss itself computes in float32. To it comes
-        what rounding alone can do.
-    max_entries : int, optional
-        Check only that many entries of each array, drawn always in the same way.
-    show : int
-        How many of the worst entries the report shows.
+    Args:
+        loss: takes a dict like ``params`` and returns a number. It must use the arrays it is given, copies.
+        params: dict of float32 or float64 arrays, of any shape; strided, read-only and empty ones too. They
+            are never touched.
+        grads: dict of the gradients to check, under the same keys.
+        method: ``"central"`` or ``"complex"``.
+        step: as for `numerical_gradient`.
+        rtol: the relative difference that is tolerated. By default 1e-6, and 1e-10 for the complex step;
+            1e-4 for a gradient in float32, and 1e-2 where the loss itself computes in float32. To it comes
+            what rounding can do to the loss, and to a gradient with entries as large as the largest.
+        max_entries: check only that many entries of each array, the same ones every time.
+        show: how many of the worst entries the report shows.
 
-    Returns
-    -------
-    Report
-        A wrong shape, a gradient that is None, and a loss that is NaN or infinite are findings of the report.
+    Returns:
+        A Report. A gradient that is None or has a wrong shape, and a loss that is NaN or infinite, are
+        findings.
 
-    Raises
-    ------
-    ValueError, TypeError, NotAnalyticError
-        For keys of ``params`` and ``grads`` that differ, and as `numerical_gradient`.
+    Raises:
+        ValueError: the keys of ``params`` and ``grads`` differ, or as `numerical_gradient`.
+        TypeError: no float32 or float64 arrays.
+        NotAnalyticError: as `numerical_gradient`.
 
-    Notes
-    -----
-    At a kink, as ReLU has at 0, there is no slope, and the two-sided difference lies between the slopes to the left and
-    to the right. An entry where these two keep apart however small the step becomes is reported as a kink, provided that
-    the gradient lies between them; any other gradient is as wrong there as elsewhere. Where a kink is merely within the
-    step, smaller steps avoid it, and the gradient must agree with those.
+    Notes:
+        At a kink, as ReLU has at 0, there is no slope, and the two-sided difference lies between the slopes
+        to the left and to the right. Where these stay apart however small the step, the entry is reported
+        as a kink, if the gradient lies between them; any other gradient is as wrong there as elsewhere.
+        Where a kink is merely within the step, smaller steps avoid it, and the gradient must agree with
+        those.
 
-    Examples
-    --------
     >>> params = {"w": np.array([3.0, -2.0])}
     >>> loss = lambda params: 0.5 * (params["w"] ** 2).sum()
     >>> check_gradients(loss, params, {"w": np.array([3.0, -2.0])}).ok
@@ -289,23 +233,79 @@ def check_gradients(
     entry  analytic  numeric  relative error  verdict
     -----  --------  -------  --------------  -------
     w[1]          2       -2         2.0e+00    wrong
-    w[0]          3        3         3.1e-12       ok
+    w[0]          3        3         0.0e+00       ok
     """
-    _check_method(method)
-    _check_step(step)
+    choice("check_gradients", "method", method, ("central", "complex"))
+    step = check_step("check_gradients", step)
     if params.keys() != grads.keys():
-        raise ValueError(f"grads has the keys {sorted(grads)}, expected {sorted(params)}, those of params")
-    for name, array in params.items():
-        _check_real(f"params[{name!r}]", array)
+        advice = "Give each array one gradient."
+        raise ValueError(
+            complaint("check_gradients", f"grads has {sorted(grads)}", f"{sorted(params)}", advice)
+        )
+    params = {name: float_array("check_gradients", name, array) for name, array in params.items()}
     total = sum(array.size for array in params.values())
-    findings = _shape_findings(params, grads)
-    if findings:
+    findings = findings_before(loss, params, grads)
+    if findings or not total:
         return Report((), findings, total, show)
-    entries = []
-    for name, array in params.items():
-        f = _only(loss, params, name)
-        check = _check_complex if method == "complex" else _check_differences
-        found, sentences = check(f, name, array, grads[name], method, step, rtol, max_entries)
-        entries += found
-        findings += sentences
-    return Report(tuple(entries), findings, total, show)
+    judge_all = judge_complex_steps if method == "complex" else judge_differences
+    judges = judge_all(loss, params, grads, step, rtol, max_entries)
+    entries = tuple(entry for judge in judges for entry in judge.entries())
+    return Report(entries, findings_after(entries, params, grads), total, show)
+
+
+def check_module(
+    module,
+    x,
+    d_out=None,
+    *,
+    target=None,
+    step: float | None = None,
+    rtol: float | None = None,
+    max_entries: int | None = None,
+    show: int = 5,
+) -> Report:
+    """Check the gradients of a module's parameters and of its input by central differences.
+
+    Args:
+        module: a Module. A copy of it is run: its parameters and their gradients stay as they are.
+        x: the input. Its gradient is checked too, as ``x``, unless ``backward`` returns None for it.
+        d_out: upstream gradient, of the shape of the output. By default random numbers, the same every
+            time: with ones, a backward pass that forgets ``d_out`` would look right.
+        target: for a loss module, which is called as ``module(x, target)`` and takes no ``d_out``.
+        step, rtol, max_entries, show: as for `check_gradients`.
+
+    Returns:
+        A Report, on the slopes of ``(module(x) * d_out).sum()``, or of the loss.
+
+    >>> from denselayer import nn
+    >>> x = np.array([[2.0, 4.0, 1.0], [1.0, -2.0, 3.0]])
+    >>> report = check_module(nn.Sequential(nn.Linear(3, 4, rng=0), nn.Tanh(), nn.Linear(4, 2, rng=1)), x)
+    >>> print(str(report).splitlines()[0])
+    gradient check passed: 32 entries checked, none wrong
+    """
+    x = float_array("check_module", "x", x)
+    inputs = () if target is None else (target,)
+    worker = copy.deepcopy(module)
+    worker.zero_grad()
+    out = worker(x.copy(), *inputs)
+    if target is None and d_out is None:
+        d_out = np.random.default_rng(0).standard_normal(np.shape(out)).astype(x.dtype)
+    d_x = worker.backward(d_out.copy()) if target is None else worker.backward()
+    parameters = dict(worker.named_parameters())
+    params = {name: parameter.data.copy() for name, parameter in parameters.items()}
+    grads = {name: parameter.grad for name, parameter in parameters.items()}
+    x_name = "x" if "x" not in params else "input x"
+    if d_x is not None:
+        params, grads = params | {x_name: x}, grads | {x_name: d_x}
+
+    def loss(values):
+        """Run the copy with these arrays, whose dtype is not that of its parameters when it is float64."""
+        for name, parameter in parameters.items():
+            parameter._data = values[name]
+        moved = values.get(x_name, x)
+        if target is not None:
+            same = target.dtype.kind == "f"
+            return np.sum(worker(moved, target.astype(moved.dtype) if same else target))
+        return np.sum(worker(moved) * d_out.astype(moved.dtype))
+
+    return check_gradients(loss, params, grads, step=step, rtol=rtol, max_entries=max_entries, show=show)
