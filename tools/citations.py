@@ -58,7 +58,7 @@ class Bibliography:
 def _family(person: dict[str, str]) -> str:
     if "literal" in person:
         return person["literal"]
-    particle = person.get("non-dropping-particle", "")
+    particle = person.get("non-dropping-particle") or person.get("dropping-particle") or ""
     return f"{particle} {person.get('family') or person.get('given', '')}".strip()
 
 

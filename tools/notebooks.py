@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
+import nbformat
 from nbformat import NotebookNode
 
 from tools.book import Book, Page
@@ -85,16 +87,19 @@ def make(
         results = execute_draft(draft, book.root, timeout=timeout, progress=progress)
         used = executed_with()
     else:
-        used = stored.metadata.dense.executed
+        used = stored["metadata"]["dense"]["executed"]
     made = notebook(draft, results.values, results.outputs)
     made.metadata.dense.update(hash=digests.stamp(page), executed=used)
     return made, executed
 
 
-def stored_results(draft: Draft, stored: NotebookNode) -> Results | None:
+def stored_results(draft: Draft, stored: dict[str, Any]) -> Results | None:
     """The outputs and inline values of an earlier execution; None when they do not fit the draft."""
-    outputs = {cell.id: cell.outputs for cell in stored.cells if cell.cell_type == "code"}
-    inline = [pair for cell in stored.cells for pair in cell.metadata.get("dense", {}).get("inline", [])]
+    cells = nbformat.from_dict(stored["cells"])
+    outputs = {
+        cell.id: [one_text(output) for output in cell.outputs] for cell in cells if cell.cell_type == "code"
+    }
+    inline = [pair for cell in cells for pair in cell.metadata.get("dense", {}).get("inline", [])]
     asked = [(number, text) for piece in draft.pieces for number, text, _ in piece.expressions]
     if [text for _, text in asked] != [pair["expression"] for pair in inline]:
         return None
@@ -102,6 +107,15 @@ def stored_results(draft: Draft, stored: NotebookNode) -> Results | None:
         return None
     values = {number: pair["value"] for (number, _), pair in zip(asked, inline, strict=True)}
     return Results(values, outputs)
+
+
+def one_text(output: NotebookNode) -> NotebookNode:
+    """An output as it is in memory: files keep long texts as lists of lines."""
+    for place in (output, output.get("data", {})):
+        for key, value in place.items():
+            if isinstance(value, list) and key != "traceback":
+                place[key] = "".join(value)
+    return output
 
 
 def write(page: Page, made: NotebookNode) -> None:

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-import nbformat
-from nbformat import NotebookNode
+from typing import Any
 
 from tools import qmd
 from tools.book import Book, Page
@@ -113,23 +111,29 @@ def why_stale(page: Page, digests: Digests) -> str:
     changed = what_changed(stored, page, digests)
     if changed:
         return " and ".join(changed) + (" has changed" if len(changed) == 1 else " have changed")
-    if stored.metadata.get("dense", {}).get("hash", {}).get("text") != digests.text(page):
+    if _stamp(stored).get("text") != digests.text(page):
         return "the text of the chapter, or a number or work that it refers to, has changed"
     return ""
 
 
-def what_changed(stored: NotebookNode, page: Page, digests: Digests) -> list[str]:
+def what_changed(stored: dict[str, Any], page: Page, digests: Digests) -> list[str]:
     """The parts that call for a new execution."""
-    known = stored.metadata.get("dense", {}).get("hash", {}).get("execution", {})
+    known = _stamp(stored).get("execution", {})
     return [part for part, value in digests.execution(page).items() if known.get(part) != value]
 
 
-def stored_notebook(page: Page) -> NotebookNode | None:
-    """The committed notebook of a page, None when it is missing or broken."""
+def stored_notebook(page: Page) -> dict[str, Any] | None:
+    """The committed notebook of a page as plain JSON, None when it is missing or broken."""
     try:
-        return nbformat.reads(page.notebook.read_text(encoding="utf-8"), as_version=nbformat.NO_CONVERT)
-    except (OSError, ValueError, nbformat.ValidationError):
+        stored = json.loads(page.notebook.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return None
+    whole = isinstance(stored, dict) and isinstance(stored.get("cells"), list)
+    return stored if whole and isinstance(stored.get("metadata"), dict) else None
+
+
+def _stamp(stored: dict[str, Any]) -> dict[str, Any]:
+    return stored["metadata"].get("dense", {}).get("hash", {})
 
 
 def digest(parts: Iterable[tuple[str, bytes]]) -> str:
