@@ -6,6 +6,7 @@ output, and every gradient returned has the shape of what it is the gradient of.
 and infinities pass through, inputs are never changed. Numbers are without unit.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -279,7 +280,7 @@ def linear(x, weight, bias=None):
 
 def _rows(x):
     """View of (..., n) as a matrix (N, n); sizes are given, since -1 is not defined for n = 0."""
-    return x.reshape(int(np.prod(x.shape[:-1], dtype=np.int64)), x.shape[-1])
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 @quiet

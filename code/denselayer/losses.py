@@ -7,6 +7,8 @@ an array of the loss's shape for none. The mean over an empty batch is NaN and i
 PyTorch. Losses are in nats where logarithms occur.
 """
 
+import math
+
 import numpy as np
 
 from ._validate import (
@@ -245,7 +247,7 @@ def cross_entropy_backward(logits, target, reduction="mean", d_out=1.0):
     choice(where, "reduction", reduction, REDUCTIONS)
     logits, target, is_index = _class_target(where, logits, target)
     samples = logits.shape[:-1]
-    weight = np.asarray(_weight(where, reduction, d_out, samples, int(np.prod(samples)), "logits", logits))
+    weight = np.asarray(_weight(where, reduction, d_out, samples, math.prod(samples), "logits", logits))
     gradient = softmax(logits)
     if is_index:
         place = target[..., None].astype(np.intp)
@@ -257,7 +259,7 @@ def cross_entropy_backward(logits, target, reduction="mean", d_out=1.0):
 
 @quiet
 def bce_with_logits(logits, target, reduction="mean"):
-    """Binary cross-entropy of ``sigmoid(logits)``, in nats, stable for any logit.
+    """Binary cross-entropy of ``sigmoid(logits)``, in nats, right for any logit.
 
     Args:
         logits: scores, any shape, float32 or float64.
@@ -270,12 +272,18 @@ def bce_with_logits(logits, target, reduction="mean"):
     Source:
         PyTorch's ``binary_cross_entropy_with_logits`` (without weights).
 
+    Notes:
+        Computed as ``(1 - target) * softplus(logits) + target * softplus(-logits)``. A logit of -inf
+        gives NaN, as it does in PyTorch.
+
     >>> bce_with_logits(np.array([1000.0, -1000.0]), np.array([1.0, 1.0]), reduction="none")
     array([   0., 1000.])
     """
     choice("bce_with_logits", "reduction", reduction, REDUCTIONS)
     logits, target = _same("bce_with_logits", "logits", logits, target)
-    losses = (1 - target) * logits + (np.maximum(-logits, 0) + np.log1p(np.exp(-np.abs(logits))))
+    tail = np.log1p(np.exp(-np.abs(logits)))
+    losses = (1 - target) * (np.maximum(logits, 0) + tail) + target * (np.maximum(-logits, 0) + tail)
+    losses = np.where(np.isneginf(logits), logits.dtype.type(np.nan), losses)
     return _reduce(np.asarray(losses), reduction, logits.size)
 
 

@@ -19,9 +19,9 @@ class Module:
     """A layer or a network: parameters, a forward pass and a backward pass.
 
     A subclass sets Parameters and Modules as attributes, in any order and without further registration, and
-    defines ``forward(x)`` and ``backward(d_out)``. ``forward`` keeps references to what ``backward``
-    needs, so change no array between the two. ``backward`` belongs to the latest ``forward``, adds to every parameter's
-    ``grad`` and returns the gradient with respect to the input.
+    defines ``forward(x)`` and ``backward(d_out)``. ``forward`` keeps references to what ``backward`` needs,
+    so change no array between the two. ``backward`` belongs to the latest ``forward``, adds to every
+    parameter's ``grad`` and returns the gradient with respect to the input.
 
     Source:
         ``torch.nn.Module``.
