@@ -205,7 +205,7 @@ def _to_out_in(weight, bias, source):
 def _from_out_in(weight, bias, target):
     if target == "augmented":
         column = np.zeros(len(weight), weight.dtype) if bias is None else bias
-        return np.column_stack([column, weight]), None
+        return np.ascontiguousarray(np.column_stack([column, weight])), None
     weight = weight.T if target == "in_out" else weight
     return weight.copy(order="C"), None if bias is None else bias.copy()
 
