@@ -105,6 +105,9 @@ class _AnalyticArray(np.ndarray):
             return np.asarray(result).view(_AnalyticArray)
         return result
 
+    def __getitem__(self, index):
+        return np.asarray(super().__getitem__(index)).view(_AnalyticArray)
+
     @property
     def real(self):
         raise NotAnalyticError(_refusal("uses the real part, which is not analytic"))
