@@ -15,7 +15,7 @@ from tools.book import Book, Page, load_book
 from tools.engines import pandoc as pandoc_engine
 from tools.engines import quarto as quarto_engine
 from tools.errors import BuildError
-from tools.references import collect
+from tools.references import Registry, collect
 
 ENGINES = ("auto", "pandoc", "quarto")
 DOWNLOADS = "notebooks"
@@ -77,16 +77,18 @@ def build(
     book = load_book(root, profile)
     markup.check_book(book)
     registry = collect(book)
-    warnings = tuple(f"{found}; refresh it with `{stale.COMMAND}`" for found in stale.find_stale(book, registry))
+    warnings = tuple(
+        f"{found}; refresh it with `{stale.COMMAND}`" for found in stale.find_stale(book, registry)
+    )
     progress.start(len(book.pages))
     with aside(output) as site:
-        streams, provenance = composed(book, site)
+        streams, provenance = composed(book, registry, site)
         chosen.render(book, registry, streams, provenance, site, progress.page)
         swap(site, output)
     return Built(output / book.pages[0].href, chosen.describe(), warnings)
 
 
-def composed(book: Book, site: Path) -> tuple[dict[str, compose.Stream], dict[str, str]]:
+def composed(book: Book, registry: Registry, site: Path) -> tuple[dict[str, compose.Stream], dict[str, str]]:
     """Put the downloads into the site; return what is to be rendered, and the foot, of each page."""
     notebooks = {page.name: compose.load_notebook(page) for page in book.pages}
     package = add_downloads(book, site)
@@ -96,7 +98,10 @@ def composed(book: Book, site: Path) -> tuple[dict[str, compose.Stream], dict[st
         for page in book.pages:
             if not page.is_appendix:
                 streams[page.name] = compose.with_solutions(streams[page.name], solutions)
+    citing = {reference.page.name for reference in registry.references if reference.kind == "citation"}
     for page in book.pages:
+        if page.name in citing:
+            streams[page.name] = compose.with_references(streams[page.name])
         if page.notebook:
             up = "../" * page.href.count("/") + DOWNLOADS
             links = compose.Links(f"{up}/{page.notebook.name}", f"{up}/{package}" if package else None)
@@ -145,4 +150,3 @@ def swap(site: Path, output: Path) -> None:
 def is_site(folder: Path) -> bool:
     """Whether a folder holds what a build wrote, or nothing, so that replacing it loses nothing."""
     return folder.is_dir() and (not any(folder.iterdir()) or (folder / "index.html").is_file())
-

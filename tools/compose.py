@@ -105,6 +105,11 @@ def with_links(source: Stream, links: Links) -> Stream:
     return [*source[: title + 1], *block, *source[title + 1 :]]
 
 
+def with_references(source: Stream) -> Stream:
+    """Close a page that cites something with the list of its works."""
+    return [*source, "", "## References {#references .unnumbered}", "", "::: {#refs}", ":::", ""]
+
+
 def _raw_link(address: str, text: str) -> str:
     return f'`<a href="{html.escape(address)}" download>{text}</a>`{{=html}}'
 
@@ -168,7 +173,9 @@ def to_markdown(source: Stream, folder: str) -> Composed:
     composed = Composed()
     lines: list[str] = []
     for item in source:
-        lines += [item] if isinstance(item, str) else [""] + _Renderer(item, folder, composed.files).lines() + [""]
+        lines += (
+            [item] if isinstance(item, str) else [""] + _Renderer(item, folder, composed.files).lines() + [""]
+        )
     composed.text = "\n".join(lines) + "\n"
     return composed
 
@@ -377,14 +384,14 @@ def _quarto_cell(cell: Cell, identifier: str) -> dict[str, Any]:
 
 def _quarto_output(output: dict[str, Any], strip_caption: bool) -> dict[str, Any]:
     """HTML as a raw block, because Quarto answers an HTML output with scripts from another host."""
+    if output["output_type"] == "error":
+        return output | {"traceback": []}
     data = dict(output.get("data") or {})
     if "text/html" in data:
-        text = _scrolling(_joined(data.pop("text/html")))
+        text = _joined(data.pop("text/html"))
         data["text/markdown"] = "\n".join(_raw(CAPTION.sub("", text) if strip_caption else text))
         output["data"] = data
     for mime in set(data) & set(IMAGES):
         if size := png_size(image_bytes(mime, data[mime])):
             output["metadata"] = {mime: dict(zip(("width", "height"), size, strict=True))}
     return output
-
-

@@ -358,21 +358,6 @@ local function lift_title(document)
   return document
 end
 
--- Citations that are left are of the literature; their list closes the page.
-local function add_references(document)
-  local cited = false
-  document:walk({
-    Cite = function()
-      cited = true
-    end,
-  })
-  if cited then
-    document.blocks:insert(pandoc.Header(2, "References", { id = "references", class = "unnumbered" }))
-    document.blocks:insert(pandoc.Div({}, { id = "refs" }))
-  end
-  return document
-end
-
 local function page_link(link)
   local path, anchor = link.target:match("^([^#:]+)%.qmd(#?.*)$")
   if path then
@@ -395,6 +380,5 @@ return {
   { Div = tabset },
   { Cite = resolve, Link = page_link },
   { traverse = "topdown", Header = heading },
-  { Pandoc = add_references },
   { Pandoc = lift_title },
 }

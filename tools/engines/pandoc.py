@@ -30,7 +30,10 @@ FILTERS = [
     "citeproc",
     EXTENSION / "dense-finish.lua",
 ]
-SOURCES = [EXTENSION / "dense.css", EXTENSION / "dense.js", *sorted((TOOLS / "templates").glob("site.*"))]
+ASSETS = [
+    *(EXTENSION / name for name in ("dense.css", "dense.js", "favicon.svg")),
+    *(TOOLS / "templates" / name for name in ("site.css", "site.js")),
+]
 
 
 def describe() -> str:
@@ -77,7 +80,7 @@ def write_assets(site: Path) -> str:
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
-    for source in SOURCES:
+    for source in ASSETS:
         shutil.copyfile(source, assets / source.name)
         digest.update(source.read_bytes())
     shutil.copytree(EXTENSION / "fonts", assets / "fonts", dirs_exist_ok=True)
@@ -231,5 +234,3 @@ def explain(page: Page, message: str) -> str:
             if needle and needle in line:
                 return f"{page.name}:{number}: {message}"
     return f"{page.name}: {message}"
-
-

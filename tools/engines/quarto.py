@@ -51,7 +51,9 @@ def require() -> None:
         return
     wanted = ".".join(map(str, MINIMUM))
     found = f"found {'.'.join(map(str, version()))}" if version() else "there is none on PATH"
-    raise BuildError(f"--engine quarto needs Quarto {wanted} or newer; {found}. `--engine pandoc` works without it.")
+    raise BuildError(
+        f"--engine quarto needs Quarto {wanted} or newer; {found}. `--engine pandoc` works without it."
+    )
 
 
 def describe() -> str:
