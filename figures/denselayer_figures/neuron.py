@@ -59,7 +59,7 @@ def graph(*, x=None, weight=None, bias=None, names=None) -> Figure:
     values, weights = np.append(1.0, n.x), np.append(float(n.bias), n.weight)
     labels = ["always", *n.names]
     heights = np.linspace(1, -1, len(values)) * 0.55 * (len(values) - 1)
-    fig, ax = style.new_figure(7.2, 3.9)
+    fig, ax = style.new_figure(6.4, 3.7)
     circle = {"boxstyle": "circle,pad=0.35", "facecolor": "none", "linewidth": 1.5}
     for i, (value, w, label, y) in enumerate(zip(values, weights, labels, heights, strict=True)):
         _arrow(ax, (0.32, y), (3.42, y * 0.14), _sign_colour(w), f"edge-{i}", 0.8 + 0.7 * abs(w))
@@ -99,7 +99,7 @@ def contributions(*, x=None, weight=None, bias=None, names=None) -> Figure:
     labels = ["bias"] + [
         f"{_plain(w)} × {_plain(v)}\n{name}" for w, v, name in zip(n.weight, n.x, n.names, strict=True)
     ]
-    fig, ax = style.new_figure(6.8, 3.6)
+    fig, ax = style.new_figure(6.0, 3.5)
     for i, (step, bottom) in enumerate(zip(steps, bottoms, strict=True)):
         (bar,) = ax.bar(i, step, bottom=bottom, width=0.62, color=_sign_colour(step))
         bar.set_gid(f"contribution-{i}")
@@ -129,7 +129,7 @@ def activation(*, x=None, weight=None, bias=None, names=None, swept=None) -> Fig
     inputs[:, n.swept] = reach
     z = F.neuron(inputs, n.weight, float(n.bias))
     here = F.neuron(n.x, n.weight, float(n.bias))
-    fig, (left, right) = style.new_figure(7.2, 3.3, ncols=2)
+    fig, (left, right) = style.new_figure(6.4, 3.2, ncols=2)
     left.plot(reach, z, color=style.GREY, linestyle="--", label="$z$", gid="z")
     left.plot(reach, F.relu(z), color=style.BLUE, label="$a$ = ReLU($z$)", gid="a")
     left.plot(n.x[n.swept], F.relu(here), "o", color=style.INK, gid="here")
@@ -249,7 +249,7 @@ def gradient_step(
         steps=steps,
         learning_rates=learning_rates,
     )
-    fig, (left, right) = style.new_figure(7.4, 3.7, ncols=2)
+    fig, (left, right) = style.new_figure(6.6, 3.5, ncols=2)
     horizontal = np.linspace(0, 6, 2)
     path = _descend(n, n.learning_rate, n.steps)
     for i, (w, b, _) in enumerate(path):
@@ -298,7 +298,7 @@ def _descend(n: SimpleNamespace, rate: float, steps: int) -> list[tuple[np.ndarr
 def xor() -> Figure:
     """Left: AND is cut by one line. Right: XOR; the segments that join equal labels cross."""
     corners = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    fig, (left, right) = style.new_figure(7.0, 3.8, ncols=2)
+    fig, (left, right) = style.new_figure(6.2, 3.5, ncols=2)
     for ax, name, labels in (
         (left, "AND", corners.all(axis=1)),
         (right, "XOR", corners[:, 0] != corners[:, 1]),
