@@ -441,8 +441,11 @@ def _absolute_difference(actual, expected):
 
 
 def _largest_ulp(expected):
-    magnitude = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-    return float(np.spacing(expected.dtype.type(magnitude)))
+    """Return the gap at the largest finite entry; np.spacing has none at the largest number of all."""
+    limits = np.finfo(expected.dtype)
+    magnitude = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
+    exponent = math.frexp(magnitude)[1] - 1 if magnitude else limits.minexp
+    return math.ldexp(1.0, max(exponent, int(limits.minexp)) - limits.nmant)
 
 
 def _steps(actual, expected):

@@ -1,0 +1,92 @@
+"""The stored oracle is small, holds no code, and is what PyTorch computes today."""
+
+import importlib.util
+import json
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from denselayer.agreement import DTYPES, cases, compare, load_fixture
+
+FOLDER = resources.files("denselayer") / "fixtures"
+EXACT = ("neuron", "dense-running-example", "backprop-running-example", "backprop-two-layer")
+
+
+def read(name):
+    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """The content of all files, made now."""
+    pytest.importorskip("torch")
+    path = Path(__file__).with_name("make_fixtures.py")
+    spec = importlib.util.spec_from_file_location("make_fixtures", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return dict(module.make())
+
+
+def test_there_is_one_file_for_every_case():
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{name}.npz" for name in cases())
+
+
+def test_the_files_are_small():
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 500_000
+
+
+@pytest.mark.parametrize("name", cases())
+def test_a_file_holds_inputs_results_and_versions_and_no_objects(name):
+    content = read(name)
+    assert all(array.dtype.kind in "fiU" for array in content.values())
+    versions = json.loads(str(content.pop("versions")))
+    assert sorted(versions) == ["numpy", "torch"]
+    assert {key.split("/")[0] for key in content} == {"input", *DTYPES}
+    for key, array in content.items():
+        kind, _, _ = key.partition("/")
+        if kind in DTYPES:
+            assert array.dtype == kind
+        assert np.isfinite(array).all()
+    stored = load_fixture(name)
+    assert list(stored.expected["float32"]) == list(stored.expected["float64"])
+
+
+def test_inputs_are_the_same_numbers_in_both_precisions():
+    for name in cases():
+        stored = load_fixture(name)
+        for narrow, wide in zip(
+            stored.inputs("float32").values(), stored.inputs("float64").values(), strict=True
+        ):
+            np.testing.assert_array_equal(narrow.astype(wide.dtype), wide)
+
+
+def test_inputs_can_be_changed_without_spoiling_the_next_run():
+    load_fixture("neuron").inputs("float32")["x"][:] = 0
+    load_fixture("mlp").inputs("float64")["target"][:] = 0
+    assert load_fixture("neuron").inputs("float32")["x"].any()
+    assert load_fixture("mlp").inputs("float64")["target"].any()
+
+
+@pytest.mark.parametrize("name", cases())
+def test_the_stored_values_are_those_of_pytorch_today(fresh, name):
+    stored, made = read(name), fresh[name]
+    assert json.loads(str(stored["versions"]))["torch"] == json.loads(str(made["versions"]))["torch"]
+    assert stored.keys() == made.keys()
+    for key in stored:
+        if key.startswith("input/"):
+            np.testing.assert_array_equal(stored[key], made[key])
+            assert stored[key].dtype == made[key].dtype
+    for dtype in DTYPES:
+        ours = {key: array for key, array in stored.items() if key.startswith(dtype)}
+        theirs = {key: made[key] for key in ours}
+        for row in compare(name, ours, theirs, terms=785):
+            assert row.within, row
+            if name in EXACT:
+                assert row.max_abs == 0
+
+
+def test_the_cases_made_are_the_cases_stored(fresh):
+    assert sorted(fresh) == sorted(cases())
