@@ -45,7 +45,6 @@ ENVIRONMENTS = (
 )
 BLOCKS = {
     "LineBlock": "a line block",
-    "HorizontalRule": "a horizontal rule",
     "RawBlock": "raw HTML or LaTeX",
     "Figure": "an image; figures are made by code cells",
     "RawInline": "raw HTML or LaTeX",
@@ -53,10 +52,10 @@ BLOCKS = {
     "Span": "a span with attributes",
     "Underline": "underlined text",
     "SmallCaps": "small capitals",
-    "Strikeout": "struck-out text",
 }
 HTML = re.compile(r"<(?!https?:|mailto:)/?[A-Za-z][^<>]*>")
 REFERENCE_THEN_CITATION = re.compile(rf"@(?:{'|'.join(NAMES)})-[\w-]+\s*\[[^\]\[]*@")
+RULE = re.compile(r"\s*(?:([-*_])(?:[ \t]*\1){2,}|=+|-+)[ \t]*")
 LINK = re.compile(r"\]\((?P<url>[^()\s]*)")
 
 
@@ -87,7 +86,8 @@ def check_page(page: Page) -> list[Finding]:
 
 def check_document(document: qmd.Document) -> list[Finding]:
     """Like `check_page`, for a parsed file."""
-    found = {(line, message) for line, message in _Checker(document).all()}
+    checker = _Checker(document)
+    found = set(checker.lines()) or set(checker.tree())
     return [Finding(document.name, line, message) for line, message in sorted(found)]
 
 
@@ -115,7 +115,8 @@ class _Checker:
         self.level = 1 if document.meta.get("title") else 0
         self.unnumbered = document.title.attributes.unnumbered
 
-    def all(self) -> Found:
+    def lines(self) -> Found:
+        """What the parser of `tools.qmd` can tell, with exact lines."""
         for key in self.document.meta:
             if key not in HEADER:
                 yield (
@@ -124,7 +125,6 @@ class _Checker:
                 )
         for node in self.document.nodes:
             yield from getattr(self, "on_" + type(node).__name__.lower())(node)
-        yield from self.tree()
 
     # nodes
 
@@ -257,7 +257,7 @@ class _Checker:
             yield node.line, f"a code block names its language and nothing else, not {node.info}"
 
     def on_math(self, node: qmd.Math) -> Found:
-        yield from self.tex(node.tex, node.line)
+        yield from self.tex(self.document.source(node.line, node.last), node.line)
         if node.id and not (node.id.startswith("eq-") and LABEL.fullmatch(node.id)):
             yield node.last, f"the id of an equation is eq- and lower-case words, not {node.id}"
 
@@ -266,6 +266,11 @@ class _Checker:
         for offset, line in enumerate(node.text.split("\n")):
             if re.match(r"\s*:::", line):
                 yield node.line + offset, "this div fence cannot be read; write `::: {.class}` or `:::`"
+            if RULE.fullmatch(line):
+                yield (
+                    node.line + offset,
+                    "a line of dashes, stars or equal signs: no rule, no underlined heading",
+                )
             if re.match(r"\s*\+[-=+:]{3,}\+\s*$", line):
                 yield node.line + offset, "a grid table; only pipe tables are on the list"
 
@@ -306,10 +311,8 @@ class _Checker:
                 f"{match[0]} in math; numbers come from {{#eq-name}}",
             )
 
-    # the syntax tree, for what lines alone cannot tell
-
     def tree(self) -> Found:
-        """What pandoc makes of the page: elements off the list, and fences it does not see as we do."""
+        """A second look with pandoc: elements off the list, divs it does not see; lines are a best guess."""
         tree = pandoc.read(_for_pandoc(self.document))
         elements = list(_elements(tree["blocks"]))
         for kind, content in elements:
@@ -361,6 +364,8 @@ def _text_problems(text: str, after_code: bool) -> Iterator[tuple[int, str]]:
         yield match.start(), f"a shortcode: {match[0]}"
     for match in re.finditer(r"!\[", text):
         yield match.start(), "an image; figures are made by code cells"
+    for match in re.finditer(r"~~", text):
+        yield match.start(), "struck-out text"
     for match in re.finditer(r"\]\{", text):
         yield match.start(), "a span with attributes"
     for match in re.finditer(r"\{#eq-[^}]*\}?", text):

@@ -343,7 +343,7 @@ class _Scanner:
             before, found, after = line.partition("$$")
             tex.append(before)
             if not found:
-                if last > index and not line.strip():
+                if last > index and not line.strip() and any("$$" in later for later in self.lines[last:]):
                     raise BuildError(
                         f"{self.name}:{last + 1}: a blank line inside the equation of line {index + 1};"
                         " close it with `$$` or remove the line"
@@ -422,8 +422,8 @@ BLANK_LINE = re.compile(r"\n[ \t]*\n")
 def inline_spans(text: str, line: int = 1) -> Iterator[Span]:
     """Cut prose into spans; code, math and comments never contain references or expressions.
 
-    >>> [(s.kind, s.text) for s in inline_spans("a `{python} n + 1` of `` `x` ``, $y$")]
-    [('text', 'a '), ('expression', 'n + 1'), ('text', ' of '), ('code', '`x`'), ('text', ', '), ('math', 'y')]
+    >>> [(s.kind, s.text) for s in inline_spans("a `{python} n` of `` `x` ``, $y$")]
+    [('text', 'a '), ('expression', 'n'), ('text', ' of '), ('code', '`x`'), ('text', ', '), ('math', 'y')]
     """
     position = start = 0
     while position < len(text):

@@ -190,8 +190,7 @@ class _Counter:
 
 def _page_targets(page: Page, profile: str | None, output: str) -> Iterator[Target]:
     counter = _Counter(page)
-    title = page.document.title
-    if title.last == 0 and (target := counter.section(title)):
+    if page.document.meta.get("title") and (target := counter.section(page.document.title)):
         yield target
     titles, tabs = div_headings(page.document)
     no_sections = tabs | set(titles.values())
