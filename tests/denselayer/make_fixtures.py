@@ -3,11 +3,10 @@
 Every case is written here in PyTorch alone, with `torch.nn.functional` and autograd. Nothing of ours takes
 part, so that a defect of ours cannot get into what we compare with.
 
-    python tests/denselayer/make_fixtures.py [FOLDER]
+    python -m tools fixtures
 """
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -156,7 +155,3 @@ def main(folder=FOLDER):
         path = folder / f"{name}.npz"
         np.savez_compressed(path, **content)
         print(f"{path.name:32} {path.stat().st_size / 1024:7.1f} KiB")
-
-
-if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))

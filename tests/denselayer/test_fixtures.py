@@ -73,7 +73,8 @@ def test_inputs_can_be_changed_without_spoiling_the_next_run():
 @pytest.mark.parametrize("name", cases())
 def test_the_stored_values_are_those_of_pytorch_today(fresh, name):
     stored, made = read(name), fresh[name]
-    assert json.loads(str(stored["versions"]))["torch"] == json.loads(str(made["versions"]))["torch"]
+    then, now = (json.loads(str(content["versions"]))["torch"] for content in (stored, made))
+    assert then == now, "stale: run python -m tools fixtures"
     assert stored.keys() == made.keys()
     for key in stored:
         if key.startswith("input/"):
