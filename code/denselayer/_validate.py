@@ -179,10 +179,10 @@ def choice(where, name, value, choices):
 def float_dtype(where, dtype):
     """Return float32 or float64 as a ``numpy.dtype``."""
     try:
-        result = np.dtype(dtype) if dtype is not None else None
+        result = np.dtype(dtype)
     except TypeError:
         result = None
-    if result not in (FLOAT32, FLOAT64):
+    if dtype is None or result is None or result not in (FLOAT32, FLOAT64):
         advice = "Pass dtype=np.float32 or dtype=np.float64."
         raise TypeError(complaint(where, f"dtype is {dtype!r}", "float32 or float64", advice))
     return result

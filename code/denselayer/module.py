@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._validate import complaint, describe
-from .parameter import Parameter
+from .parameter import Parameter, require_parameter
 
 
 class IncompatibleKeys(NamedTuple):
@@ -37,10 +37,17 @@ class Module:
     def __call__(self, *args, **kwargs):
         return self.forward(*args, **kwargs)
 
+    def __setattr__(self, name, value):
+        if isinstance(vars(self).get(name), Parameter) and value is not None:
+            require_parameter(type(self).__name__, name, value)
+        super().__setattr__(name, value)
+
     def forward(self, x):
+        """Compute the output; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward(x); a Module needs one.")
 
     def backward(self, d_out):
+        """Add to the gradients, return that with respect to the input; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} defines no backward(d_out); a Module needs one.")
 
     def _saved(self):

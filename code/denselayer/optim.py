@@ -143,8 +143,14 @@ class Adam(_Optimizer):
         if self.weight_decay:
             grad = grad + self.weight_decay * data
         mean, square = state["mean"], state["square"]
-        mean += (1 - beta1) * (grad - mean)
+        mean[...] = _between(mean, grad, 1 - beta1)
         square *= beta2
         square += (1 - beta2) * (grad * grad)
         root = np.sqrt(square) / math.sqrt(1 - beta2 ** state["step"]) + self.eps
         data -= (self.lr / (1 - beta1 ** state["step"])) * (mean / root)
+
+
+def _between(start, end, weight):
+    """Point between start and end, reckoned from the nearer one, so that weight 1 is exactly the end."""
+    way = end - start
+    return start + weight * way if weight < 0.5 else end - (1 - weight) * way

@@ -43,6 +43,7 @@ class Parameter:
 
     @property
     def data(self):
+        """The values."""
         return self._data
 
     @data.setter
@@ -52,6 +53,7 @@ class Parameter:
 
     @property
     def grad(self):
+        """The gradient, or None."""
         return self._grad
 
     @grad.setter
@@ -60,14 +62,17 @@ class Parameter:
 
     @property
     def shape(self):
+        """Shape of the values and of the gradient."""
         return self._data.shape
 
     @property
     def dtype(self):
+        """float32 or float64."""
         return self._data.dtype
 
     @property
     def size(self):
+        """Number of values."""
         return self._data.size
 
     def zero_grad(self):
@@ -77,7 +82,8 @@ class Parameter:
     def accumulate(self, gradient):
         """Add ``gradient``, an array of the parameter's shape and dtype, to ``grad``."""
         gradient = self._like("gradient", gradient)
-        self._grad = gradient.copy() if self._grad is None else self._grad + gradient
+        with np.errstate(all="ignore"):
+            self._grad = gradient.copy() if self._grad is None else self._grad + gradient
 
     def _like(self, name, value):
         value = float_array("Parameter", name, value)

@@ -196,7 +196,7 @@ def test_running_example():
 @settings(max_examples=100, deadline=None)
 @given(n=sizes, inputs=sizes, outputs=sizes, dtype=dtypes, seed=seeds, layout=layouts, scale=scales)
 def test_any_shape_layout_and_size_of_number(n, inputs, outputs, dtype, seed, layout, scale):
-    """Within n eps of the sum of magnitudes for n terms, ours and PyTorch's each; inputs stay as they were."""
+    """Within n eps of the sum of magnitudes for n terms, ours and PyTorch's each; inputs stay."""
     rng = np.random.default_rng(seed)
     shapes = (n, inputs), (outputs, inputs), (outputs,), (n, outputs)
     arrays = [normal(rng, shape, dtype, layout, scale) for shape in shapes]
