@@ -1,8 +1,8 @@
 """The figures of the chapter on backpropagation.
 
 Every function draws from the sections ``running_example`` and ``backpropagation`` of ``parameters.yml``; a
-keyword argument replaces one number. What carries data has a ``gid``, so that a test, or a reader, can find it
-in the figure.
+keyword argument replaces one number. What carries data has a ``gid``, so that a test, or a reader, can find
+it in the figure.
 """
 
 from collections.abc import Callable
