@@ -10,11 +10,13 @@ import json
 import os
 import platform
 import re
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,10 @@ def execute(draft: Draft, root: Path, *, timeout: int = TIMEOUT, progress: Progr
     """
     (root / "notebooks").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-") as scratch:
-        return asyncio.run(_Run(draft, root, timeout, progress).all(Path(scratch)))
+        try:
+            return asyncio.run(_Run(draft, root, timeout, progress).all(Path(scratch)))
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
 
 
 def _write_kernelspec(scratch: Path) -> Path:
@@ -103,6 +108,7 @@ class _Run:
         self.timeout = timeout
         self.progress = progress or (lambda done, total, label: None)
         self.results = Results()
+        self.interrupted = False
 
     async def all(self, scratch: Path) -> Results:
         environ = kernel_environment(self.root, scratch)
@@ -111,11 +117,23 @@ class _Run:
         with open(scratch / "log", "w+", encoding="utf-8", errors="replace") as log:
             try:
                 async with client.async_setup_kernel(env=environ, stderr=log):
+                    self.listen_for_interrupt()
                     await self.steps(client)
             except RuntimeError as error:
                 log.seek(0)
                 raise BuildError(f"the Python kernel does not start: {error}\n{log.read()[-2000:]}") from None
         return self.results
+
+    def listen_for_interrupt(self) -> None:
+        """Let Ctrl-C end this task; nbclient's own handler would only kill the kernel under it."""
+        task = asyncio.current_task()
+
+        def stop() -> None:
+            self.interrupted = True
+            task.cancel()
+
+        with suppress(RuntimeError, ValueError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
 
     async def steps(self, client: Any) -> None:
         total = len(client.nb.cells)
@@ -158,6 +176,8 @@ class _Run:
             message = f"cell {piece.id}: not finished after {self.timeout} s"
             raise self.document.error(piece.cell.line, message) from None
         except DeadKernelError:
+            if self.interrupted:
+                raise asyncio.CancelledError from None
             raise self.document.error(piece.cell.line, f"cell {piece.id}: the Python process died") from None
         self.results.outputs[piece.id] = self.clean(piece.cell, cell.outputs)
 
