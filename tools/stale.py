@@ -110,9 +110,9 @@ def why_stale(page: Page, digests: Digests) -> str:
         return "it does not exist" if not page.notebook.is_file() else "it cannot be read"
     changed = what_changed(stored, page, digests)
     if changed:
-        return " and ".join(changed) + (" has changed" if len(changed) == 1 else " have changed")
+        return "changed since it was executed: " + ", ".join(changed)
     if _stamp(stored).get("text") != digests.text(page):
-        return "the text of the chapter, or a number or work that it refers to, has changed"
+        return "changed since it was converted: the text of the chapter, or a number or work that it refers to"
     return ""
 
 
