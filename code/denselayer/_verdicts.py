@@ -78,6 +78,17 @@ class Judge:
             return self._verdict(index, analytic, slopes, excess)
         return self._look_closer(index, analytic, slopes)
 
+    def findings(self):
+        """A sentence if rounding hides the slopes: then even a gradient of zeros would pass."""
+        magnitudes = [abs(slopes.central) for slopes in self.measured.values()]
+        magnitudes += [abs(float(self.gradient[index])) for index in self.measured]
+        noise = max(map(self._noise, self.measured.values()), default=0.0)
+        if 0 < max(magnitudes, default=0.0) <= noise:
+            yield (
+                f"rounding of the loss, up to {noise:.1e}, hides the slopes of {self.name}: "
+                "scale the arrays so that the terms of the loss are smaller."
+            )
+
     def _look_closer(self, index, analytic, slopes):
         """Tell a kink from a curve and a wrong gradient: over smaller steps only a kink keeps its jump."""
         ratio = 16 if self.probe.precision == np.float64 else 4
@@ -110,7 +121,7 @@ class Judge:
         tolerance = relative + self._noise(slopes) + self._rounding + truncation
         if difference == 0:
             return 0.0
-        return difference / tolerance if tolerance and np.isfinite(difference) else np.inf
+        return float(difference / tolerance) if tolerance and np.isfinite(difference) else np.inf
 
     def _noise(self, slopes):
         if self.probe is None:
@@ -138,7 +149,7 @@ def judge_differences(loss, params, grads, step, rtol, max_entries):
     }
     terms = max(_terms(params[name], slopes) for name, slopes in measured.items())
     return [
-        Judge(name, grads[name], probe, measured[name], terms, rtol or _default_rtol(probe, grads[name]))
+        Judge(name, grads[name], probe, measured[name], terms, rtol or _default_rtol(probe))
         for name, probe in probes.items()
     ]
 
@@ -152,7 +163,7 @@ def judge_complex_steps(loss, params, grads, step, rtol, max_entries):
             index: Slopes(slope, slope, slope, np.inf, 0.0)
             for index, slope in zip(indices, slopes, strict=True)
         }
-        judges.append(Judge(name, grads[name], None, measured, 0.0, rtol or _default_rtol(None, grads[name])))
+        judges.append(Judge(name, grads[name], None, measured, 0.0, rtol or _default_rtol(None)))
     return judges
 
 
@@ -163,12 +174,10 @@ def _terms(array, measured):
     return sum(finite) * array.size / len(finite) if finite else 0.0
 
 
-def _default_rtol(probe, gradient):
-    if probe is not None and probe.precision == np.float32:
-        return 1e-2
-    if gradient.dtype == np.float32:
-        return 1e-4
-    return 1e-10 if probe is None else 1e-6
+def _default_rtol(probe):
+    if probe is None:
+        return 1e-10
+    return 1e-2 if probe.precision == np.float32 else 1e-6
 
 
 def _only(loss, params, name):

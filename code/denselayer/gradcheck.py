@@ -202,15 +202,15 @@ def check_gradients(
         grads: dict of the gradients to check, under the same keys.
         method: ``"central"`` or ``"complex"``.
         step: as for `numerical_gradient`.
-        rtol: the relative difference that is tolerated. By default 1e-6, and 1e-10 for the complex step;
-            1e-4 for a gradient in float32, and 1e-2 where the loss itself computes in float32. To it comes
-            what rounding can do to the loss, and to a gradient with entries as large as the largest.
+        rtol: the relative difference that is tolerated. By default 1e-6, 1e-10 for the complex step, and 1e-2
+            where the loss itself computes in float32. To it comes what rounding can do to the loss, and to a
+            gradient with entries as large as the largest.
         max_entries: check only that many entries of each array, the same ones every time.
         show: how many of the worst entries the report shows.
 
     Returns:
-        A Report. A gradient that is None or has a wrong shape, and a loss that is NaN or infinite, are
-        findings.
+        A Report. A gradient that is None or has a wrong shape, a loss that is NaN or infinite, and slopes
+        that drown in the rounding of the loss are findings.
 
     Raises:
         ValueError: the keys of ``params`` and ``grads`` differ, or as `numerical_gradient`.
@@ -250,7 +250,8 @@ def check_gradients(
     judge_all = judge_complex_steps if method == "complex" else judge_differences
     judges = judge_all(loss, params, grads, step, rtol, max_entries)
     entries = tuple(entry for judge in judges for entry in judge.entries())
-    return Report(entries, findings_after(entries, params, grads), total, show)
+    findings = tuple(sentence for judge in judges for sentence in judge.findings())
+    return Report(entries, findings + findings_after(entries, params, grads), total, show)
 
 
 def check_module(
