@@ -11,7 +11,7 @@ from typing import Any
 from tools import pandoc, qmd
 from tools.book import Book, Page
 from tools.errors import BuildError
-from tools.references import NAMES, div_headings
+from tools.references import FOREIGN, NAMES, div_headings
 
 CALLOUTS = tuple(f"callout-{kind}" for kind in ("note", "tip", "warning", "important", "caution"))
 CONDITIONAL = ("content-visible", "content-hidden")
@@ -31,6 +31,7 @@ OPTIONS = (*SWITCHES, *TEXTS, "code-fold", "tags")
 HEADER = ("title", "description")
 LABEL = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 LABEL_LENGTH = 60
+RESERVED = FOREIGN | {"sec", "eq", "exr", "sol"}
 ENVIRONMENTS = (
     "aligned",
     "array",
@@ -232,6 +233,9 @@ class _Checker:
         elif not isinstance(label, str) or not LABEL.fullmatch(label) or len(label) > LABEL_LENGTH:
             message = f"a label is lower-case words joined by hyphens, {LABEL_LENGTH} characters at most"
             yield node.option_lines.get("label", node.line), f"{message}, not {label!r}"
+        elif label.split("-")[0] in RESERVED:
+            message = f"Quarto takes a label that starts with {label.split('-')[0]}- for something else"
+            yield node.option_lines.get("label", node.line), message
         for key, value in node.options.items():
             line = node.option_lines.get(str(key), node.line)
             yield from ((line, message) for message in _option_problems(key, value))

@@ -112,7 +112,7 @@ def why_stale(page: Page, digests: Digests) -> str:
     if changed:
         return "changed since it was executed: " + ", ".join(changed)
     if _stamp(stored).get("text") != digests.text(page):
-        return "changed since it was converted: the text of the chapter, or a number or work that it refers to"
+        return "changed since it was converted: the text, or a number or work that it refers to"
     return ""
 
 

@@ -124,7 +124,7 @@ Think.
 Seven.
 
 ```{python}
-#| label: sol-cell
+#| label: solved-cell
 7
 ```
 :::
@@ -206,6 +206,8 @@ FIGURE = '```{python}\n#| label: fig-a\n#| fig-cap: "a"\n#| fig-alt: "b"\n'
         # cells
         ("```{r}\n1\n```", 3, "only Python cells are executed, not r"),
         ("```{python}\n1\n```", 3, "this cell has no label"),
+        ("```{python}\n#| label: sol-one\n1\n```", 4, "Quarto takes a label that starts with sol-"),
+        ("```{python}\n#| label: thm-one\n1\n```", 4, "Quarto takes a label that starts with thm-"),
         ("```{python}\n#| label: Not_Right\n1\n```", 4, "a label is lower-case words"),
         ("```{python}\n#| label: " + "a" * 61 + "\n1\n```", 4, "a label is lower-case words"),
         ("```{python, echo=FALSE}\n#| label: a\n1\n```", 3, "options stand on `#|` lines"),
