@@ -23,7 +23,7 @@ DOWNLOADS = "notebooks"
 
 @dataclass(frozen=True)
 class Built:
-    """What a build made: the first page, the engine and its version, and what a reader should be warned of."""
+    """What a build made: the first page, the engine with its version, and warnings for the person."""
 
     first_page: Path
     engine: str

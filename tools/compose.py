@@ -173,9 +173,10 @@ def to_markdown(source: Stream, folder: str) -> Composed:
     composed = Composed()
     lines: list[str] = []
     for item in source:
-        lines += (
-            [item] if isinstance(item, str) else [""] + _Renderer(item, folder, composed.files).lines() + [""]
-        )
+        if isinstance(item, str):
+            lines.append(item)
+        else:
+            lines += ["", *_Renderer(item, folder, composed.files).lines(), ""]
     composed.text = "\n".join(lines) + "\n"
     return composed
 
@@ -273,7 +274,8 @@ class _Renderer:
                 count = sum(name.startswith(f"{self.folder}/{self.label}-") for name in self.files)
                 path = f"{self.folder}/{self.label}-{count + 1}{suffix}"
                 self.files[path] = content
-                return f"![]({path}){{fig-alt={_quoted(str(self.options.get('fig-alt') or ''))}{_size(content)}}}"
+                alternative = _quoted(str(self.options.get("fig-alt") or ""))
+                return f"![]({path}){{fig-alt={alternative}{_size(content)}}}"
         return ""
 
 

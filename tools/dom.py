@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+)
 
 
 @dataclass(eq=False)
@@ -67,8 +69,8 @@ class Element:
 
 
 BREAKING = frozenset(
-    "p div li dt dd td th tr h1 h2 h3 h4 h5 h6 pre figcaption caption summary br section math".split()
-)
+    ["p", "div", "li", "dt", "dd", "td", "th", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "section"]
+) | {"figcaption", "caption", "summary", "br", "math"}
 
 
 class _Builder(HTMLParser):

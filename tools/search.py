@@ -31,7 +31,7 @@ def entries(href: str, document: dom.Element) -> list[Entry]:
         return []
     heading = main.first("h1")
     page = heading.text(*SILENT) if heading else ""
-    sections: list[tuple[str, str, list[str]]] = [(page, "", [])]
+    sections: list[tuple[str, str, list[str]]] = [("", "", [])]
 
     def visit(element: dom.Element) -> None:
         for child in element.children:

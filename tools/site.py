@@ -17,7 +17,7 @@ UNRESOLVED = re.compile(r"\?@?(?:sec|fig|tbl|eq|exr|sol)-|@(?:sec|fig|tbl|eq|exr
 FOREIGN = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 LOADED_LINKS = frozenset(
-    "stylesheet icon preload modulepreload prefetch preconnect dns-prefetch manifest apple-touch-icon".split()
+    ["stylesheet", "icon", "preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch", "manifest"]
 )
 LOADING = {
     "script": ("src",),

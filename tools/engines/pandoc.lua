@@ -199,7 +199,11 @@ local function callout(div)
   local title = callout_title(div, kind)
   local id = div.identifier ~= "" and (' id="' .. escape(div.identifier) .. '"') or ""
   local collapse = div.attributes["collapse"]
-  local attributes = id .. ' class="callout callout-' .. kind .. '"'
+  local classes = div.classes:filter(function(name)
+    return name ~= "callout-" .. kind
+  end)
+  classes:insert(1, "callout callout-" .. kind)
+  local attributes = id .. ' class="' .. escape(table.concat(classes, " ")) .. '"'
   local before, between, after
   if collapse then
     local open = collapse == "false" and " open" or ""

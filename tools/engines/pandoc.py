@@ -150,7 +150,8 @@ class _Job:
             }
             for target in self.registry.values()
         }
-        return {"number": self.page.number, "profile": self.book.profile, "targets": targets}
+        known = {"number": self.page.number, "profile": self.book.profile, "targets": targets}
+        return {name: value for name, value in known.items() if value is not None}
 
     def _address(self, page: Page, anchor: str = "") -> str:
         if page.href == self.page.href and anchor:

@@ -68,7 +68,7 @@ def render(
     site: Path,
     done: Callable[[Page], None] = lambda page: None,
 ) -> None:
-    """Write a project whose chapters are notebooks with outputs, let Quarto render it, move the result to `site`."""
+    """Let Quarto render a project whose chapters are notebooks with outputs; put its pages into `site`."""
     with tempfile.TemporaryDirectory(prefix="denselayer-") as scratch:
         project = Path(scratch)
         write_project(book, streams, provenance, project)
