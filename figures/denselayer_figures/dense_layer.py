@@ -20,6 +20,7 @@ HATCHES = ["", "//", "..", "xx", "\\\\", "--"]
 PALE = "#e9ecef"
 DASHED = (0, (4, 2))
 UNITS_AT = 3.0
+LABEL_AT = 0.75
 CELL = 0.32
 
 
@@ -73,7 +74,7 @@ def units_and_weights(*, x=None, weight=None, bias=None) -> Figure:
     """
     x, weight, bias = _example(x, weight, bias)
     rows = max(weight.shape)
-    figure, axes = style.new_figure(6.5, 0.9 + 1.15 * rows)
+    figure, axes = style.new_figure(5.2, 0.8 + 1.1 * rows)
     _blank(axes, equal=False)
     unit_y, input_y = ((rows + count) / 2 - 1 - np.arange(count) for count in weight.shape)
     largest = np.abs(weight).max() or 1.0
@@ -107,11 +108,14 @@ def _node(axes: Axes, x: float, y: float, text: str, fontsize: float) -> None:
 
 
 def _connection(axes: Axes, start: float, end: float, value: float, share: float, gid: str) -> None:
-    """The line of one weight, as thick as its share of the largest, with the number three quarters along."""
+    """The line of one weight, as thick as its share of the largest, with the number in a gap of it."""
     colour = style.BLUE if value >= 0 else style.ORANGE
+    text = _signed(value)
+    gap = 0.02 + 0.0105 * len(text)
+    along = np.array([0, LABEL_AT - gap, np.nan, LABEL_AT + gap, 1])
     axes.plot(
-        [0, UNITS_AT],
-        [start, end],
+        UNITS_AT * along,
+        start + along * (end - start),
         color=colour,
         linestyle="-" if value >= 0 else DASHED,
         linewidth=0.8 + 2.4 * abs(share),
@@ -119,14 +123,13 @@ def _connection(axes: Axes, start: float, end: float, value: float, share: float
         gid=gid,
     )
     axes.text(
-        0.75 * UNITS_AT,
-        start + 0.75 * (end - start),
-        _signed(value),
+        LABEL_AT * UNITS_AT,
+        start + LABEL_AT * (end - start),
+        text,
         color=colour,
         ha="center",
         va="center",
         fontsize=9.5,
-        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
         zorder=2,
         gid=f"label-{gid}",
     )
@@ -141,7 +144,7 @@ def contributions(*, x=None, weight=None, bias=None) -> Figure:
     after = F.relu(z)
     outs, ins = weight.shape
     figure, (heat, bars) = style.new_figure(
-        7.0, 1.3 + 0.62 * outs, ncols=2, gridspec_kw={"width_ratios": [1.25, 1]}, sharey=True
+        5.6, 1.3 + 0.6 * outs, ncols=2, gridspec_kw={"width_ratios": [1.4, 1]}, sharey=True
     )
     limit = np.abs(terms).max() or 1.0
     heat.imshow(terms, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
@@ -149,6 +152,7 @@ def contributions(*, x=None, weight=None, bias=None) -> Figure:
         heat.text(j, i, _signed(value), ha="center", va="center")
     heat.axvline(ins - 0.5, color=style.INK, linewidth=1.5)
     heat.set_xticks(range(ins + 1), [f"input {j + 1}\n× {_number(x[j])}" for j in range(ins)] + ["bias"])
+    heat.tick_params(axis="x", labelsize=9.5)
     heat.set_yticks(range(outs), [f"unit {i + 1}" for i in range(outs)])
     heat.tick_params(length=0)
     heat.spines[:].set_visible(False)
@@ -181,7 +185,7 @@ def contributions(*, x=None, weight=None, bias=None) -> Figure:
     bars.spines["left"].set_visible(False)
     bars.tick_params(axis="y", length=0, labelleft=False)
     bars.set_title("their sum")
-    bars.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, fontsize=9.5, handlelength=1.4)
+    bars.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), fontsize=9.5, handlelength=1.4)
     return figure
 
 
@@ -210,27 +214,27 @@ def shape_flow(
     row, unit = min(1, batch - 1), min(1, outs - 1)
     row_colour, unit_colour, both = DEVICE_COLOURS[:3]
 
-    of_row = [[row_colour if r == row else "white"] * ins for r in range(batch)]
-    of_unit = [unit_colour if c == unit else "white" for c in range(outs)]
+    of_row = [[row_colour if r == row else "none"] * ins for r in range(batch)]
+    of_unit = [unit_colour if c == unit else "none" for c in range(outs)]
     crossed = [[row_colour if r == row else colour for colour in of_unit] for r in range(batch)]
     crossed[row][unit] = both
 
-    figure, axes = style.new_figure(7.4, 2.6)
+    figure, axes = style.new_figure(5.6, 2.1)
     _blank(axes)
     room, gap = batch * CELL / 2 + 0.18, 0.39
-    right = _matrix(axes, 0, "X", f"B × {ins}", of_row, room)
+    right = _matrix(axes, 0, "X", f"N × {ins}", of_row, room)
     for sign, name, shape, colours in [
         ("@", "Wᵀ", f"{ins} × {outs}", [of_unit] * ins),
-        ("=", "X Wᵀ", f"B × {outs}", crossed),
+        ("=", "X Wᵀ", f"N × {outs}", crossed),
         ("+", "b", f"{outs}", [of_unit]),
-        ("=", "Y", f"B × {outs}", crossed),
+        ("=", "Y", f"N × {outs}", crossed),
     ]:
         axes.text(right + gap, 0, sign, ha="center", va="center", fontsize=14)
         right = _matrix(axes, right + 2 * gap, name, shape, colours, room)
     labels = {
-        row_colour: "one row of the batch",
+        row_colour: "one row of X",
         unit_colour: "one unit",
-        both: "where they meet: one output",
+        both: "one output",
     }
     axes.legend(
         handles=[Patch(facecolor=c, edgecolor=style.GREY, label=label) for c, label in labels.items()],
@@ -252,7 +256,7 @@ def parameters_and_activations(
     widths = np.asarray(_setting("widths", widths))
     batches = _setting("batches", batches)
     counts = [cost.linear_parameters(int(d), int(d)) for d in widths]
-    figure, axes = style.new_figure(6.5, 3.9)
+    figure, axes = style.new_figure(5.2, 3.8)
     axes.loglog(widths, counts, "o-", color=style.BLUE, markersize=4, label="parameters, d² + d")
     looks = [("s--", style.ORANGE), ("^:", style.GREEN), ("v-.", style.RED)]
     for batch, (look, colour) in zip(batches, looks, strict=False):
@@ -262,10 +266,10 @@ def parameters_and_activations(
             look,
             color=colour,
             markersize=4,
-            label=f"activations, B d for B = {batch:,}",
+            label=f"activations, N d for N = {batch:,}",
         )
     axes.set_xscale("log", base=2)
-    axes.set_xticks(widths, [f"{d:,}" for d in widths])
+    axes.set_xticks(widths, [f"{d:,}" for d in widths], fontsize=9.5)
     axes.minorticks_off()
     axes.set_xlabel("width d of the layer (d inputs, d outputs)")
     axes.set_ylabel("how many numbers")
@@ -286,7 +290,7 @@ def split_matrix(
         raise ValueError(f"{devices} devices do not divide {outs} rows and {ins} columns evenly")
     if devices > len(DEVICE_COLOURS):
         raise ValueError(f"at most {len(DEVICE_COLOURS)} devices can be told apart, got {devices}")
-    figure, (by_rows, by_columns) = style.new_figure(7.4, 3.6, ncols=2)
+    figure, (by_rows, by_columns) = style.new_figure(4.6, 6.2, nrows=2)
     row_owner = np.repeat(np.arange(devices), outs // devices)
     column_owner = np.repeat(np.arange(devices), ins // devices)
 
@@ -294,7 +298,7 @@ def split_matrix(
     _strip(by_rows, ins + 1.6, row_owner)
     by_rows.set_title("by output rows")
     caption = {"y": -outs - 0.5, "ha": "center", "va": "top", "fontsize": 9.5}
-    by_rows.text(ins + 2.1, s="y: put the pieces\ntogether", **caption)
+    by_rows.text(ins + 2.1, s="y: put the\npieces together", **caption)
 
     _layer_on_devices(by_columns, np.tile(column_owner, (outs, 1)), x_owner=column_owner)
     for device in range(devices):
@@ -307,8 +311,8 @@ def split_matrix(
     figure.legend(
         handles=[Patch(**look, label=label) for look, label in entries],
         loc="outside lower center",
-        ncols=devices + 1,
-        fontsize=9,
+        ncols=3,
+        fontsize=9.5,
         handlelength=1.4,
         columnspacing=1.2,
     )
@@ -318,7 +322,7 @@ def split_matrix(
 def _device_look(device: int | None) -> dict:
     """Colour and hatch of a device's cells; ``None`` is what every device holds."""
     if device is None:
-        return {"facecolor": "white", "edgecolor": style.INK, "linewidth": 0.5}
+        return {"facecolor": "none", "edgecolor": style.INK, "linewidth": 0.5}
     colour, hatch = DEVICE_COLOURS[device], HATCHES[device]
     return {"facecolor": colour, "edgecolor": style.INK, "linewidth": 0.5, "hatch": hatch}
 
@@ -387,7 +391,7 @@ def width_and_depth(*, depths: Sequence[int] | None = None, shown: int | None = 
     """A folded line made by depth, and how many pieces depth and width give for the same parameters."""
     depths = list(_setting("sawtooth_depths", depths))
     shown = _setting("sawtooth_shown", shown)
-    figure, (curve, count) = style.new_figure(7.4, 3.3, ncols=2)
+    figure, (curve, count) = style.new_figure(4.8, 5.6, nrows=2)
     points = np.linspace(0, 1, 2 ** (shown + 2) + 1)
     curve.plot(points, sawtooth(points, 1), "--", color=style.GREY, label="1 hidden layer")
     curve.plot(points, sawtooth(points, shown), color=style.BLUE, label=f"{shown} hidden layers")

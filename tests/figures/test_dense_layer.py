@@ -97,8 +97,8 @@ def test_each_bar_stands_beside_its_row_of_the_heat_map():
 def test_the_shape_flow_names_the_shape_of_every_array():
     figure = dense_layer.shape_flow(batch=5, in_features=3, out_features=2)
     written = texts(figure)
-    assert written.count("B × 3") == 1
-    assert written.count("B × 2") == 2
+    assert written.count("N × 3") == 1
+    assert written.count("N × 2") == 2
     assert "3 × 2" in written
     assert len(figure.axes[0].patches) == 5 * 3 + 3 * 2 + 5 * 2 + 2 + 5 * 2
 
