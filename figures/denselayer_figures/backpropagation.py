@@ -57,8 +57,8 @@ def computation_graph(*, out_features: int | None = None, in_features: int | Non
     weight = style.parameters("running_example")["weight"]
     n_out = len(weight) if out_features is None else out_features
     n_in = len(weight[0]) if in_features is None else in_features
-    fig, ax = style.new_figure(7.4, 4.0)
-    steps = [(2.4, "dense layer"), (5.2, "ReLU"), (8.0, "squared\nerror")]
+    fig, ax = style.new_figure(5.6, 3.9)
+    steps = [(2.4, "dense\nlayer"), (5.2, "ReLU"), (8.0, "squared\nerror")]
     values = [("x", 0.6, ("N", n_in)), ("z", 3.8, ("N", n_out)), ("a", 6.6, ("N", n_out)), ("loss", 9.6, ())]
     for at, name in steps:
         box = FancyBboxPatch(
@@ -69,26 +69,24 @@ def computation_graph(*, out_features: int | None = None, in_features: int | Non
     for name, at, sizes in values:
         shape = "()" if not sizes else _shape(*sizes)
         last = name == "loss"
-        ax.text(at, 1.32, name, ha="center", color=style.BLUE, fontsize=12, gid=f"value-{name}")
-        ax.text(at, 0.98, shape, ha="center", va="bottom", fontsize=9, gid=f"shape-{name}", color=style.BLUE)
+        ax.text(at, 1.4, name, ha="center", color=style.BLUE, fontsize=12, gid=f"value-{name}")
+        ax.text(at, 0.95, shape, ha="center", va="bottom", gid=f"shape-{name}", color=style.BLUE)
         gradient = "1" if last else f"d_{name}"
-        ax.text(at, -0.42, gradient, ha="center", va="bottom", color=style.RED, fontsize=12)
-        ax.text(
-            at, -0.98, shape, ha="center", va="bottom", fontsize=9, color=style.RED, gid=f"shape-d_{name}"
-        )
+        ax.text(at, -0.38, gradient, ha="center", va="bottom", color=style.RED, fontsize=12)
+        ax.text(at, -0.98, shape, ha="center", va="bottom", color=style.RED, gid=f"shape-d_{name}")
     for start, end in [(0.15, 1.65), (3.15, 4.45), (5.95, 7.25), (8.75, 10.0)]:
         _arrow(ax, (start, 0.86), (end, 0.86), style.BLUE, "forward")
         _arrow(ax, (end, -0.5), (start, -0.5), style.RED, "backward")
-    for at, name, sizes in [(1.75, "weight", (n_out, n_in)), (3.1, "bias", (n_out,))]:
+    for at, name, sizes in [(1.3, "weight", (n_out, n_in)), (3.5, "bias", (n_out,))]:
         shape = _shape(*sizes) if len(sizes) > 1 else f"({sizes[0]},)"
         inside = 2.4 + 0.35 * np.sign(at - 2.4)
-        ax.text(at, 2.62, f"{name} {shape}", ha="center", color=style.BLUE, gid=f"shape-{name}")
+        ax.text(at, 2.62, f"{name}\n{shape}", ha="center", color=style.BLUE, gid=f"shape-{name}")
         _arrow(ax, (at, 2.5), (inside, 1.52), style.BLUE, "forward")
         ax.text(at, -2.25, f"d_{name}\n{shape}", ha="center", color=style.RED, gid=f"shape-d_{name}")
         _arrow(ax, (inside, -0.92), (at, -1.62), style.RED, "backward")
-    ax.text(6.6, 2.62, "forward: values", ha="center", color=style.BLUE)
-    ax.text(6.6, -2.05, "backward: gradients", ha="center", color=style.RED)
-    ax.set(xlim=(-0.1, 10.2), ylim=(-2.4, 2.9))
+    ax.text(7.3, 2.62, "forward: values", ha="center", color=style.BLUE)
+    ax.text(7.3, -2.05, "backward: gradients", ha="center", color=style.RED)
+    ax.set(xlim=(-0.1, 10.2), ylim=(-2.4, 3.4))
     ax.axis("off")
     return fig
 
@@ -123,18 +121,18 @@ def one_weight(*, x=None, d_out=None, unit: int | None = None, feature: int | No
     d_weight = d_out.T @ x
     samples, n_out = d_out.shape
     n_in = x.shape[1]
-    fig, ax = style.new_figure(7.2, 2.9)
-    lefts = 0.0, n_out + 1.6, n_out + n_in + 3.8
+    fig, ax = style.new_figure(5.6, 2.4)
+    lefts = 0.0, n_out + 1.2, n_out + n_in + 2.7
     _grid(ax, d_out, lefts[0], samples, "dZ", {(n, unit) for n in range(samples)}, style.RED)
     _grid(ax, x, lefts[1], samples, "X", {(n, feature) for n in range(samples)}, style.BLUE)
     _grid(ax, d_weight, lefts[2], samples, "dW", {(unit, feature)}, style.GREEN)
-    ax.text(lefts[1] - 0.8, samples / 2, "and", ha="center", va="center", color=style.GREY)
-    ax.text(lefts[2] - 1.1, samples / 2, "give", ha="center", va="center", color=style.GREY)
+    ax.text(lefts[1] - 0.6, samples / 2, "and", ha="center", va="center", color=style.GREY)
+    ax.text(lefts[2] - 0.75, samples / 2, "give", ha="center", va="center", color=style.GREY)
     terms = " + ".join(_product(*pair) for pair in zip(d_out[:, unit], x[:, feature], strict=True))
     middle = (lefts[0] + lefts[1] + n_in) / 2
     sentence = f"{terms} = {_number(d_weight[unit, feature])}"
     ax.text(middle, -0.75, sentence, ha="center", va="center", fontsize=12, gid="sum")
-    ax.set(xlim=(-0.3, lefts[2] + n_in + 0.3), ylim=(min(-1.2, samples - n_out - 0.2), samples + 1.0))
+    ax.set(xlim=(-0.1, lefts[2] + n_in + 0.1), ylim=(min(-1.2, samples - n_out - 0.2), samples + 1.0))
     ax.set_aspect("equal")
     ax.axis("off")
     return fig
@@ -147,12 +145,12 @@ def relu_gate(*, z=None, d_a=None) -> Figure:
     rows = [
         ("z", "z", z, style.BLUE),
         ("d_a", "d_a", d_a, style.INK),
-        ("right", "d_a where z > 0\nright", F.relu_backward(d_a, z), style.GREEN),
-        ("wrong", "d_a where d_a > 0\nwrong", np.where(d_a > 0, d_a, 0.0), style.RED),
+        ("right", "right: d_a where z > 0", F.relu_backward(d_a, z), style.GREEN),
+        ("wrong", "wrong: d_a where d_a > 0", np.where(d_a > 0, d_a, 0.0), style.RED),
     ]
-    fig, axes = style.new_figure(7.2, 5.0, nrows=4, sharex=True)
+    fig, axes = style.new_figure(5.2, 6.0, nrows=4, sharex=True)
     units = np.arange(1, len(z) + 1)
-    reach = 1.35 * max(np.abs(z).max(), np.abs(d_a).max())
+    reach = 1.6 * max(np.abs(z).max(), np.abs(d_a).max())
     for ax, (gid, label, values, colour) in zip(axes, rows, strict=True):
         for unit, value in zip(units, values, strict=True):
             (bar,) = ax.bar(unit, value, width=0.5, color=colour)
@@ -164,7 +162,6 @@ def relu_gate(*, z=None, d_a=None) -> Figure:
                 _number(value),
                 ha="center",
                 va="bottom" if value >= 0 else "top",
-                fontsize=9,
                 color=colour if value else style.GREY,
             )
         for unit in units[z <= 0]:
@@ -178,7 +175,7 @@ def relu_gate(*, z=None, d_a=None) -> Figure:
             )
         ax.axhline(0, color=style.GREY, linewidth=0.8)
         ax.set(ylim=(-reach, reach), yticks=[])
-        ax.set_ylabel(label, rotation=0, ha="right", va="center", color=colour)
+        ax.set_title(label, loc="left", color=colour)
         ax.spines[["left", "bottom"]].set_visible(False)
         ax.tick_params(axis="x", length=0)
     gates = [f"unit {unit}\n{'open' if value > 0 else 'shut'}" for unit, value in zip(units, z, strict=True)]
@@ -215,9 +212,9 @@ def three_products(*, batch: int | None = None, in_features: int | None = None, 
         ("out", [("dY", ("N", "out")), ("W", ("out", "in")), ("dX", ("N", "in"))]),
     ]
     heights = [max(scale[sizes[0]] for _, sizes in parts) + 0.6 for _, parts in products]
-    widest = max(sum(scale[sizes[1]] for _, sizes in parts) for _, parts in products) + 3.6
+    widest = max(sum(scale[sizes[1]] for _, sizes in parts) for _, parts in products) + 3.3
     fig, axes = style.new_figure(
-        7.0, 7.0 * sum(heights) / (widest + 5.6), nrows=3, gridspec_kw={"height_ratios": heights}
+        5.2, 5.2 * sum(heights) / widest + 1.0, nrows=3, gridspec_kw={"height_ratios": heights}
     )
     for ax, height, (summed, parts) in zip(axes, heights, products, strict=True):
         left = 0.0
@@ -226,9 +223,9 @@ def three_products(*, batch: int | None = None, in_features: int | None = None, 
             left += scale[sizes[1]] + 1.5
             ax.text(left - 0.75, 0, sign, ha="center", va="center", fontsize=15)
         label = f"sums over {summed} = {scale[summed]}"
-        ax.text(widest, 0, label, va="center", color=style.ORANGE, gid=f"{summed}-sum")
-        ax.set(xlim=(-0.2, widest + 5.4), ylim=(-height / 2, height / 2))
-        ax.set_aspect("equal")
+        ax.set_title(label, loc="left", color=style.ORANGE).set_gid(f"{summed}-sum")
+        ax.set(xlim=(-0.15, widest - 0.15), ylim=(-height / 2, height / 2))
+        ax.set_aspect("equal", anchor="W")
         ax.axis("off")
     return fig
 
@@ -280,7 +277,7 @@ def training(
         def classify(at):
             return network(at).argmax(axis=1)
 
-    fig, (left, right) = style.new_figure(7.4, 3.5, ncols=2)
+    fig, (left, right) = style.new_figure(6.0, 3.3, ncols=2)
     left.plot(losses, color=style.BLUE, gid="losses")
     left.set(xlabel="step", ylabel="loss", ylim=(0, None), xlim=(0, len(losses) - 1))
     left.grid(True)
@@ -325,7 +322,7 @@ def checkpointing(*, layers: int | None = None) -> Figure:
     layers = _setting("checkpoint_layers", layers)
     segments = np.array([k for k in range(1, layers + 1) if layers % k == 0])
     kept = np.array([arrays_kept(layers, int(k)) for k in segments])
-    fig, ax = style.new_figure(6.4, 3.3)
+    fig, ax = style.new_figure(5.2, 3.2)
     line = np.linspace(1, layers, 400)
     ax.plot(line, layers / line + line - 1, color=style.FAINT, linewidth=1.2)
     ax.plot(segments, kept, "o", color=style.BLUE, gid="kept")

@@ -48,7 +48,7 @@ def test_every_gradient_in_the_graph_has_the_shape_of_its_value():
     for name in ("x", "z", "a", "loss"):
         assert text[f"d_{name}"] == text[name]
     for name, shape in {"weight": "(5, 2)", "bias": "(5,)"}.items():
-        assert text[name] == f"{name} {shape}"
+        assert text[name] == f"{name}\n{shape}"
         assert text[f"d_{name}"] == f"d_{name}\n{shape}"
 
 
