@@ -25,7 +25,9 @@ def index_target(rng, shape, dtype):
 
 
 def distribution_target(rng, shape, dtype):
-    return rng.dirichlet(np.ones(shape[1]), shape[0]).astype(dtype)
+    """Rows of probabilities that sum to one or, which PyTorch does not forbid, to something else."""
+    total = rng.choice([1.0, 0.5, 2.0], (shape[0], 1))
+    return (total * rng.dirichlet(np.ones(shape[1]), shape[0])).astype(dtype)
 
 
 def probability_target(rng, shape, dtype):

@@ -75,9 +75,10 @@ class TestParameter:
         parameter, first = nn.Parameter(np.zeros(2)), np.array([1.0, 2.0])
         assert parameter.grad is None
         parameter.accumulate(first)
+        first[...] = 99
         parameter.accumulate(np.array([10.0, 20.0]))
         np.testing.assert_array_equal(parameter.grad, [11, 22])
-        np.testing.assert_array_equal(first, [1, 2])
+        np.testing.assert_array_equal(first, [99, 99])
         parameter.zero_grad()
         assert parameter.grad is None
 
