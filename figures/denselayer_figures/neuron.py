@@ -59,32 +59,31 @@ def graph(*, x=None, weight=None, bias=None, names=None) -> Figure:
     values, weights = np.append(1.0, n.x), np.append(float(n.bias), n.weight)
     labels = ["always", *n.names]
     heights = np.linspace(1, -1, len(values)) * 0.55 * (len(values) - 1)
-    fig, ax = style.new_figure(6.4, 3.7)
+    fig, ax = style.new_figure(5.0, 3.7)
     circle = {"boxstyle": "circle,pad=0.35", "facecolor": "none", "linewidth": 1.5}
     for i, (value, w, label, y) in enumerate(zip(values, weights, labels, heights, strict=True)):
-        _arrow(ax, (0.32, y), (3.42, y * 0.14), _sign_colour(w), f"edge-{i}", 0.8 + 0.7 * abs(w))
+        _arrow(ax, (0.3, y), (2.62, y * 0.16), _sign_colour(w), f"edge-{i}", 0.8 + 0.7 * abs(w))
         outline = circle | {"edgecolor": style.GREY, "linestyle": "--" if i == 0 else "-"}
         ax.text(0, y, _plain(value), ha="center", va="center", fontsize=12, bbox=outline)
-        ax.text(-0.45, y, label, ha="right", va="center", color=style.GREY)
+        ax.text(-0.4, y, label, ha="right", va="center", color=style.GREY)
         ax.text(
-            1.0,
-            y * (1 - 0.86 * (1.0 - 0.32) / 3.1) + 0.12,
+            0.5,
+            y * (1 - 0.84 * (0.5 - 0.3) / 2.32) + np.copysign(0.1, y),
             f"$b$ = {_plain(w)}" if i == 0 else f"$w_{i}$ = {_plain(w)}",
-            ha="left" if y > 0 else "right",
-            va="bottom",
+            va="bottom" if y >= 0 else "top",
             color=_sign_colour(w),
             gid=f"weight-{i}",
         )
-    ax.text(3.8, 0, "Σ", ha="center", va="center", fontsize=17, bbox=circle | {"edgecolor": style.INK})
-    _arrow(ax, (4.2, 0), (5.45, 0), style.INK, "sum-out", 1.5)
-    ax.text(4.8, 0.2, f"$z$ = {_plain(z)}", ha="center", fontsize=12, gid="z")
+    ax.text(2.95, 0, "Σ", ha="center", va="center", fontsize=17, bbox=circle | {"edgecolor": style.INK})
+    _arrow(ax, (3.3, 0), (4.3, 0), style.INK, "sum-out", 1.5)
+    ax.text(3.78, 0.2, f"$z$ = {_plain(z)}", ha="center", fontsize=12, gid="z")
     box = {"boxstyle": "round,pad=0.45", "facecolor": "none", "edgecolor": style.GREY, "linestyle": "--"}
-    ax.text(5.95, 0, "ReLU", ha="center", va="center", bbox=box)
-    _arrow(ax, (6.45, 0), (7.5, 0), style.INK, "activation-out", 1.5)
-    ax.text(6.98, 0.2, f"$a$ = {_plain(float(F.relu(np.array(z))))}", ha="center", fontsize=12, gid="a")
-    ax.text(3.8, -1.15, "the neuron", ha="center", color=style.GREY)
-    ax.text(5.95, -1.15, "a separate step", ha="center", color=style.GREY)
-    ax.set(xlim=(-2.0, 7.7), ylim=(heights[-1] - 0.4, heights[0] + 0.4))
+    ax.text(4.85, 0, "ReLU", ha="center", va="center", bbox=box)
+    _arrow(ax, (5.4, 0), (6.4, 0), style.INK, "activation-out", 1.5)
+    ax.text(5.9, 0.2, f"$a$ = {_plain(float(F.relu(np.array(z))))}", ha="center", fontsize=12, gid="a")
+    ax.text(2.95, -1.15, "the neuron", ha="center", va="top", color=style.GREY)
+    ax.text(4.85, -1.15, "a separate\nstep", ha="center", va="top", color=style.GREY)
+    ax.set(xlim=(-1.95, 6.5), ylim=(heights[-1] - 0.4, heights[0] + 0.4))
     ax.axis("off")
     return fig
 
@@ -99,7 +98,7 @@ def contributions(*, x=None, weight=None, bias=None, names=None) -> Figure:
     labels = ["bias"] + [
         f"{_plain(w)} × {_plain(v)}\n{name}" for w, v, name in zip(n.weight, n.x, n.names, strict=True)
     ]
-    fig, ax = style.new_figure(6.0, 3.5)
+    fig, ax = style.new_figure(5.0, 3.5)
     for i, (step, bottom) in enumerate(zip(steps, bottoms, strict=True)):
         (bar,) = ax.bar(i, step, bottom=bottom, width=0.62, color=_sign_colour(step))
         bar.set_gid(f"contribution-{i}")
@@ -129,16 +128,17 @@ def activation(*, x=None, weight=None, bias=None, names=None, swept=None) -> Fig
     inputs[:, n.swept] = reach
     z = F.neuron(inputs, n.weight, float(n.bias))
     here = F.neuron(n.x, n.weight, float(n.bias))
-    fig, (left, right) = style.new_figure(6.4, 3.2, ncols=2)
+    fig, (left, right) = style.new_figure(5.4, 3.2, ncols=2)
     left.plot(reach, z, color=style.GREY, linestyle="--", label="$z$", gid="z")
     left.plot(reach, F.relu(z), color=style.BLUE, label="$a$ = ReLU($z$)", gid="a")
     left.plot(n.x[n.swept], F.relu(here), "o", color=style.INK, gid="here")
-    left.set(xlabel=n.names[n.swept], ylabel="output", title="The unit, one input moving")
+    left.set(xlabel=n.names[n.swept], ylabel="output", title="One input moving")
+    left.locator_params(axis="x", nbins=5, integer=True)
     line = np.linspace(-4, 4, 201)
     right.plot(line, line, color=style.GREY, linestyle="--", label="$z$")
     right.plot(line, F.relu(line), color=style.BLUE, label="ReLU($z$)", gid="relu")
     right.plot(here, F.relu(here), "o", color=style.INK)
-    right.set(xlabel="$z$", title="The activation alone")
+    right.set(xlabel="$z$", title="The ReLU alone")
     for ax in (left, right):
         ax.axhline(0, color=style.FAINT, linewidth=0.8, zorder=0)
         ax.legend(loc="best")
@@ -153,7 +153,7 @@ def projection(*, plane_weight=None, plane_point=None) -> Figure:
     length = np.linalg.norm(w)
     shadow = w @ p / length
     foot = shadow * w / length
-    fig, ax = style.new_figure(5.4, 4.4)
+    fig, ax = style.new_figure(4.6, 4.2)
     _arrow(ax, (0, 0), tuple(w), style.BLUE, "weight")
     _arrow(ax, (0, 0), tuple(p), style.INK, "point")
     ax.plot(*np.stack([p, foot]).T, color=style.GREY, linestyle="--", gid="drop")
@@ -161,19 +161,23 @@ def projection(*, plane_weight=None, plane_point=None) -> Figure:
         *np.stack([np.zeros(2), foot]).T, color=style.ORANGE, linewidth=7, alpha=0.55, zorder=0, gid="shadow"
     )
     across = np.array([-w[1], w[0]]) / length
-    ax.text(*(w + 0.12), f"$w$, length {_plain(length)}", color=style.BLUE, va="bottom", ha="center")
-    ax.text(*(p + 0.12), "$x$", va="bottom")
+    ax.text(
+        *(w + 0.12), f"$\\mathbf{{w}}$, length {_plain(length)}", color=style.BLUE, va="bottom", ha="center"
+    )
+    ax.text(*(p + 0.12), "$\\mathbf{x}$", va="bottom")
     ax.text(
         *(foot / 2 + 0.25 * across),
-        f"shadow of $x$: {_plain(shadow)}",
+        f"shadow of $\\mathbf{{x}}$: {_plain(shadow)}",
         color=style.ORANGE,
         ha="center",
         va="bottom",
         rotation=np.degrees(np.arctan2(w[1], w[0])),
         rotation_mode="anchor",
     )
-    ax.set_title(f"$w\\cdot x$ = {_plain(length)} × {_plain(shadow)} = {_plain(w @ p)}")
-    ax.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-1.2, 5.2), ylim=(-0.4, 4.9))
+    ax.set_title(
+        f"$\\mathbf{{w}}\\cdot\\mathbf{{x}}$ = {_plain(length)} × {_plain(shadow)} = {_plain(w @ p)}"
+    )
+    ax.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(-0.5, 5.0), ylim=(-0.4, 4.7))
     return fig
 
 
@@ -183,7 +187,7 @@ def bias_shift(*, x=None, weight=None, biases=None) -> Figure:
     n = _numbers(x=x, weight=weight, biases=biases)
     rest = float(n.weight[2:] @ n.x[2:])
     horizontal = np.linspace(0, 8, 2)
-    fig, ax = style.new_figure(6.2, 4.2)
+    fig, ax = style.new_figure(4.8, 4.6)
     colours = [style.ORANGE, style.BLUE, style.GREEN, style.RED, style.GREY]
     for i, (b, colour) in enumerate(zip(n.biases, colours, strict=False)):
         vertical = _boundary(n.weight[:2], rest + b, horizontal)
@@ -194,7 +198,7 @@ def bias_shift(*, x=None, weight=None, biases=None) -> Figure:
     _arrow(ax, tuple(middle), tuple(middle + 1.3 * unit), style.INK, "normal")
     ax.text(*(middle + 1.3 * unit - [0.0, 0.15]), "positive side", va="top", ha="center")
     ax.plot(*n.x[:2], "o", color=style.INK, gid="point")
-    ax.text(n.x[0] + 0.15, n.x[1] - 0.75, f"$x$ = ({', '.join(_plain(v) for v in n.x)})")
+    ax.text(n.x[0] + 0.15, n.x[1] - 0.75, f"$\\mathbf{{x}}$ = ({', '.join(_plain(v) for v in n.x)})")
     ax.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal", xlim=(0, 9.6), ylim=(2, 11.6))
     ax.grid(True)
     return fig
@@ -207,18 +211,24 @@ def signed_distance(*, plane_weight=None, plane_bias=None, plane_points=None) ->
     w, b = n.plane_weight, float(n.plane_bias)
     u, v = np.meshgrid(np.linspace(-1, 6, 141), np.linspace(-1, 5, 121))
     distance = F.signed_distance(np.stack([u.ravel(), v.ravel()], axis=1), w, b).reshape(u.shape)
-    fig, ax = style.new_figure(6.2, 4.9)
+    fig, ax = style.new_figure(5.0, 4.4)
     levels = [level for level in range(-8, 9) if level]
     lines = ax.contour(
         u, v, distance, levels=levels, colors=[_sign_colour(level) for level in levels], linewidths=0.9
     )
     lines.set_linestyles(["--" if level < 0 else "-" for level in levels])
-    ax.clabel(lines, fmt=lambda level: _signed(level), fontsize=9)
+    labelled = np.round(F.signed_distance(n.plane_points, w, b), 9)
+    bare = [
+        level for level in lines.levels if level not in labelled and distance.min() < level < distance.max()
+    ]
+    ax.clabel(lines, bare, fmt=lambda level: _signed(level), fontsize=9.5)
     ax.contour(u, v, distance, levels=[0], colors=[style.INK], linewidths=2.2)
     unit = w / np.linalg.norm(w)
     foot = -b * unit / np.linalg.norm(w)
     _arrow(ax, tuple(foot), tuple(foot + unit), style.INK, "normal")
-    ax.text(*(foot + 0.6 * unit - [0.12, 0.0]), "$w\\,/\\,\\|w\\|$", ha="right", va="bottom")
+    ax.text(
+        *(foot + 0.6 * unit - [0.12, 0.0]), "$\\mathbf{w}\\,/\\,\\|\\mathbf{w}\\|$", ha="right", va="bottom"
+    )
     for i, point in enumerate(n.plane_points):
         value = float(F.signed_distance(point, w, b))
         ax.plot(*point, "o", color=style.INK, gid=f"point-{i}")
@@ -249,7 +259,7 @@ def gradient_step(
         steps=steps,
         learning_rates=learning_rates,
     )
-    fig, (left, right) = style.new_figure(6.6, 3.5, ncols=2)
+    fig, (left, right) = style.new_figure(5.4, 3.5, ncols=2)
     horizontal = np.linspace(0, 6, 2)
     path = _descend(n, n.learning_rate, n.steps)
     for i, (w, b, _) in enumerate(path):
@@ -268,7 +278,7 @@ def gradient_step(
             horizontal[-1] + 0.1, vertical[-1], "start" if i == 0 else f"{i}", va="center", color=colour
         )
     left.plot(*n.x[:2], "o", color=style.INK, gid="point")
-    left.text(n.x[0], n.x[1] + 0.12, "$x$", ha="center", va="bottom")
+    left.text(n.x[0], n.x[1] + 0.12, "$\\mathbf{x}$", ha="center", va="bottom")
     left.set(
         xlabel="$x_1$", ylabel="$x_2$", xlim=(0, 7), ylim=(2, 8.4), title=f"Step size {n.learning_rate:g}"
     )
@@ -277,7 +287,7 @@ def gradient_step(
     ):
         losses = [(z - n.target) ** 2 for _, _, z in _descend(n, rate, 6)]
         right.semilogy(losses, marker="o", markersize=4, color=colour, label=f"{rate:g}", gid=f"loss-{i}")
-    right.set(xlabel="step", ylabel="loss", title="Loss for three step sizes")
+    right.set(xlabel="step", ylabel="loss", title="The loss")
     right.legend(title="step size")
     return fig
 
@@ -298,7 +308,7 @@ def _descend(n: SimpleNamespace, rate: float, steps: int) -> list[tuple[np.ndarr
 def xor() -> Figure:
     """Left: AND is cut by one line. Right: XOR; the segments that join equal labels cross."""
     corners = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    fig, (left, right) = style.new_figure(6.2, 3.5, ncols=2)
+    fig, (left, right) = style.new_figure(5.4, 3.2, ncols=2)
     for ax, name, labels in (
         (left, "AND", corners.all(axis=1)),
         (right, "XOR", corners[:, 0] != corners[:, 1]),
@@ -318,5 +328,5 @@ def xor() -> Figure:
     right.plot([0, 1], [1, 0], color=style.BLUE, zorder=0, gid="diagonal-1")
     right.plot([0, 1], [0, 1], color=style.ORANGE, linestyle="--", zorder=0, gid="diagonal-0")
     right.plot(0.5, 0.5, "D", color=style.INK, markersize=6, gid="crossing")
-    right.annotate("on both", (0.5, 0.5), xytext=(9, 0), textcoords="offset points", va="center")
+    right.annotate("on both\nsides", (0.5, 0.84), ha="center", va="bottom")
     return fig
