@@ -32,6 +32,7 @@ TIMEOUT = 600
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt", b"tIME", b"eXIf")
+SHARP_FIGURES = "--InlineBackend.figure_formats=retina"
 FOREIGN = ("PYTHON", "IPYTHON", "MPL", "DENSELAYER_PARAMETERS")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -66,7 +67,7 @@ def _write_kernelspec(scratch: Path) -> Path:
     """A folder of kernelspecs whose `python3` is this interpreter, whatever the user has installed."""
     folder = scratch / "kernels" / "python3"
     folder.mkdir(parents=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", SHARP_FIGURES]
     spec = {"argv": argv, "display_name": "Python 3", "language": "python"}
     (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
     return folder.parent
