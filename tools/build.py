@@ -83,7 +83,12 @@ def build(
     progress.start(len(book.pages))
     with aside(output) as site:
         streams, provenance = composed(book, registry, site)
-        chosen.render(book, registry, streams, provenance, site, progress.page)
+        try:
+            chosen.render(book, registry, streams, provenance, site, progress.page)
+        except BuildError as error:
+            if not warnings:
+                raise
+            raise BuildError("\n".join([f"{error}", "Perhaps because of this:", *warnings])) from error
         swap(site, output)
     return Built(output / book.pages[0].href, chosen.describe(), warnings)
 

@@ -20,6 +20,7 @@ Stream = list[str | Cell]
 """A page as lines of Quarto markdown with code cells between them."""
 
 CSS_PIXELS_PER_INCH = 96
+LINE = 88
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CAPTION = re.compile(r"<caption\b.*?</caption>\s*", re.DOTALL)
 NOTEBOOK_METADATA = {
@@ -247,7 +248,8 @@ class _Renderer:
             text = ANSI.sub("", output["text"])
             if self.options.get("output") == "asis":
                 return [text]
-            return _div(f"cell-output cell-output-{output['name']}", _fenced(text))
+            long = " cell-output-long" if any(len(line) > LINE for line in text.split("\n")) else ""
+            return _div(f"cell-output cell-output-{output['name']}{long}", _fenced(text))
         if kind == "error":
             text = ANSI.sub("", "\n".join(output["traceback"]))
             return _div("cell-output cell-output-error", _fenced(text))

@@ -70,7 +70,7 @@ class Element:
 
 BREAKING = frozenset(
     ["p", "div", "li", "dt", "dd", "td", "th", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "section"]
-) | {"figcaption", "caption", "summary", "br", "math"}
+) | {"figcaption", "caption", "summary", "br"}
 
 
 class _Builder(HTMLParser):

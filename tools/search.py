@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +50,21 @@ def entries(href: str, document: dom.Element) -> list[Entry]:
             sections.append((child.text(*SILENT), anchor(child), []))
 
     visit(main)
-    found = [(title, mark, " ".join("".join(texts).split())) for title, mark, texts in sections]
-    return [Entry(page, title, href + (f"#{mark}" if mark else ""), text) for title, mark, text in found]
+    return [
+        Entry(plain(page), plain(title), href + (f"#{mark}" if mark else ""), plain("".join(texts)))
+        for title, mark, texts in sections
+    ]
+
+
+def plain(text: str) -> str:
+    """Letters as one types them: a bold mathematical w is a w, and an accent on a letter of its own goes.
+
+    >>> plain("\U0001d498\u0303 = Mu\u0308ller")
+    'w = Müller'
+    """
+    composed = unicodedata.normalize("NFKC", text)
+    kept = "".join(letter for letter in composed if not unicodedata.combining(letter))
+    return " ".join(kept.split())
 
 
 def anchor(heading: dom.Element) -> str:
@@ -63,13 +77,16 @@ def anchor(heading: dom.Element) -> str:
     return ""
 
 
-def write(site: Path, hrefs: Iterable[str]) -> Path:
-    """Index the pages of a built site.
+def write(site: Path, weights: Mapping[str, float]) -> Path:
+    """Index the pages of a built site, given by their addresses, each with the weight of what is found there.
 
     The index is a script and not JSON, because a page opened from a folder may load scripts only.
     """
-    found = [entry for href in hrefs for entry in entries(href, dom.read(site / href))]
-    rows = [[entry.page, entry.title, entry.href, entry.text] for entry in found]
+    rows = [
+        [entry.page, entry.title, entry.href, entry.text, weight]
+        for href, weight in weights.items()
+        for entry in entries(href, dom.read(site / href))
+    ]
     path = site / "assets" / FILE
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     path.write_text(f"globalThis.denseSearchIndex={text};\n", encoding="utf-8")

@@ -241,9 +241,9 @@ def index_problems(site: Site) -> list[str]:
     if not path.is_file():
         return []
     rows = read_index(path)
-    found = {href.split("#")[0] for _, _, href, _ in rows}
+    found = {href.split("#")[0] for _, _, href, *_ in rows}
     problems = [f"{path.name}: {page} is not indexed" for page in site.pages if page not in found]
-    for _, _, href, _ in rows:
+    for _, _, href, *_ in rows:
         page, _, anchor = href.partition("#")
         if page not in site.pages or (anchor and anchor not in site.anchors[page]):
             problems.append(f"{path.name}: leads to {href}, which is not there")

@@ -97,12 +97,14 @@ local function statement(div)
   local head = pandoc.Inlines({ without_full_stop(first.content:remove(1)) })
   local kind = div.attributes["kind"]
   if kind then
+    head:insert(pandoc.Space())
     head:insert(pandoc.Span({ pandoc.Str(KINDS[kind] or kind) }, { class = "kind kind-" .. kind }))
     div.attributes["kind"] = nil
     div.attributes["data-kind"] = kind
   end
   local answered = div.content[#div.content]
   if div.classes:includes("solution") and answered.t == "Div" and answered.classes:includes("statement-link") then
+    head:insert(pandoc.Space())
     head:insert(pandoc.Span(answered.content[1].content, { class = "statement-link" }))
     div.content:remove(#div.content)
   end
@@ -130,11 +132,80 @@ local function finish_div(div)
   end
 end
 
+-- ---------- long formulas in a line of text ----------
+
+local LONG = 24
+local OPERATORS = {}
+for name in
+  ("= + - < > : \\cdot \\times \\odot \\le \\leq \\ge \\geq \\ne \\neq \\approx \\to \\mapsto \\in"):gmatch("%S+")
+do
+  OPERATORS[name] = true
+end
+local OPENING = { ["{"] = true, ["("] = true, ["["] = true, ["\\left"] = true, ["\\begin"] = true, ["\\lVert"] = true }
+local CLOSING = { ["}"] = true, [")"] = true, ["]"] = true, ["\\right"] = true, ["\\end"] = true, ["\\rVert"] = true }
+
+local function tokens(tex)
+  local position = 1
+  return function()
+    if position > #tex then
+      return nil
+    end
+    local token = tex:match("^\\%a+", position) or tex:match("^\\.", position) or tex:match("^%s+", position)
+    token = token or tex:sub(position, position)
+    position = position + #token
+    return token
+  end
+end
+
+-- "a + b = c" as {"a +", "b =", "c"}: TeX, too, breaks a line behind an operator outside all brackets.
+local function pieces(tex)
+  local result, piece, depth, before = {}, "", 0, nil
+  for token in tokens(tex) do
+    local is_space = token:match("^%s+$")
+    if OPENING[token] then
+      depth = depth + 1
+    elseif CLOSING[token] then
+      depth = depth - 1
+    end
+    piece = piece .. token
+    local binary = OPERATORS[token] and before and not OPERATORS[before] and before ~= "^" and before ~= "_"
+    if depth == 0 and binary then
+      table.insert(result, piece)
+      piece = ""
+    end
+    if not is_space then
+      before = token
+    end
+  end
+  table.insert(result, piece)
+  return result
+end
+
+local function drawn_length(tex)
+  return #tex:gsub("\\%a+", "x"):gsub("[%s{}^_]", "")
+end
+
+-- A browser keeps a formula in one line; a long one is cut so that a phone can break it.
+local function breakable(math)
+  if math.mathtype ~= "InlineMath" or drawn_length(math.text) < LONG then
+    return nil
+  end
+  local inlines = pandoc.Inlines({})
+  for index, piece in ipairs(pieces(math.text)) do
+    if index > 1 then
+      inlines:insert(pandoc.RawInline("html", "<wbr>"))
+    end
+    inlines:insert(pandoc.Math("InlineMath", piece))
+  end
+  return inlines
+end
+
 local function scrolling(element)
   return { html('<div class="table-scroll">'), element, html("</div>") }
 end
 
 return {
+  { Math = breakable },
   { Para = split_display, Plain = split_display },
   { Div = finish_div, Table = scrolling },
 }

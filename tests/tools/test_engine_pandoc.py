@@ -191,7 +191,7 @@ def test_tabs_are_stacked_sections_with_titles(first):
 
 def test_an_exercise_shows_kind_hint_and_solution(first):
     exercise = first.by_id("exr-first-count")
-    assert one(exercise, "statement-head").text() == "Exercise 1.1 (Count the weights)Number"
+    assert one(exercise, "statement-head").text() == "Exercise 1.1 (Count the weights) Number"
     hint = one(exercise, "hint")
     assert hint.tag == "details" and "open" not in hint.attributes
     link = one(exercise, "statement-link").first("a")

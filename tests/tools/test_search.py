@@ -19,7 +19,7 @@ def test_each_section_is_an_entry_with_its_own_text():
     ]
     assert [entry.text for entry in found] == [
         "Above all sections.",
-        "A shift of b . print(1)",
+        "A shift of b. print(1)",
         "one two No entry but its text",
     ]
 
@@ -31,8 +31,9 @@ def test_a_page_without_main_part_has_no_entries():
 def test_the_index_is_a_script_because_a_page_from_a_folder_can_load_scripts_only(tmp_path):
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text(PAGE, encoding="utf-8")
-    path = search.write(tmp_path, ["index.html"])
+    path = search.write(tmp_path, {"index.html": 0.5})
     assert path.read_text(encoding="utf-8").startswith("globalThis.denseSearchIndex=[[")
+    assert {row[4] for row in site.read_index(path)} == {0.5}
     assert [row[2] for row in site.read_index(path)] == [
         "index.html",
         "index.html#sec-bias",

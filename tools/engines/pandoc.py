@@ -68,7 +68,7 @@ def render(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    search.write(site, [page.href for page in book.pages])
+    search.write(site, {page.href: 0.3 if page.is_appendix else 1 for page in book.pages})
 
 
 def workers() -> int:

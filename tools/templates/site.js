@@ -116,7 +116,9 @@
   let index = null;
   let selected = -1;
 
-  const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  // Letters without accents and capitals; as long as the text, so that a place in one is a place in the other.
+  const foldLetter = (letter) => (letter.length > 1 ? letter : letter.normalize("NFD")[0].toLowerCase()[0]);
+  const fold = (text) => Array.from(text, foldLetter).join("");
 
   function loadIndex() {
     if (index) return Promise.resolve();
@@ -124,11 +126,12 @@
       const script = document.createElement("script");
       script.src = `${document.body.dataset.root}assets/search-index.js?${document.body.dataset.stamp}`;
       script.onload = () => {
-        index = globalThis.denseSearchIndex.map(([page, title, href, text]) => ({
+        index = globalThis.denseSearchIndex.map(([page, title, href, text, weight]) => ({
           page,
           title,
           href,
           text,
+          weight,
           foldedTitle: fold(`${title} ${title ? "" : page}`),
           foldedPage: fold(page),
           foldedText: fold(text),
@@ -157,16 +160,12 @@
       const whole = ` ${entry.foldedText} `.includes(` ${word} `) ? 2 : 0;
       total += inTitle * 12 + inPage * 2 + inText + whole;
     }
-    return total;
+    return total * entry.weight;
   }
 
   function marked(text, words) {
     const fragment = document.createDocumentFragment();
     const folded = fold(text);
-    if (folded.length !== text.length) {
-      fragment.append(text);
-      return fragment;
-    }
     let at = 0;
     while (at < text.length) {
       let start = -1;
@@ -267,6 +266,9 @@
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       select(selected + (event.key === "ArrowDown" ? 1 : -1));
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      dialog.close();
     } else if (event.key === "Enter") {
       event.preventDefault();
       results.children[selected]?.click();
