@@ -44,15 +44,10 @@ ENVIRONMENTS = (
     "split",
     "vmatrix",
 )
-BLOCKS = {
+ELEMENTS = {
     "LineBlock": "a line block",
     "RawBlock": "raw HTML or LaTeX",
-    "Figure": "an image; figures are made by code cells",
     "RawInline": "raw HTML or LaTeX",
-    "Image": "an image; figures are made by code cells",
-    "Span": "a span with attributes",
-    "Underline": "underlined text",
-    "SmallCaps": "small capitals",
 }
 HTML = re.compile(r"<(?!https?:|mailto:)/?[A-Za-z][^<>]*>")
 REFERENCE_THEN_CITATION = re.compile(rf"@(?:{'|'.join(NAMES)})-[\w-]+\s*\[[^\]\[]*@")
@@ -320,8 +315,8 @@ class _Checker:
         tree = pandoc.read(_for_pandoc(self.document))
         elements = list(_elements(tree["blocks"]))
         for kind, content in elements:
-            if kind in BLOCKS:
-                yield self.line_of(content), f"not on the list: {BLOCKS[kind]}"
+            if kind in ELEMENTS:
+                yield self.line_of(content), f"not on the list: {ELEMENTS[kind]}"
         seen = [content[0] for kind, content in elements if kind == "Div"]
         ours = [node for node in self.document.nodes if isinstance(node, qmd.DivOpen)]
         for node, theirs in zip_longest(ours, seen):

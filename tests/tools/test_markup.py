@@ -149,6 +149,7 @@ FIGURE = '```{python}\n#| label: fig-a\n#| fig-cap: "a"\n#| fig-alt: "b"\n'
     [
         ("a <b>c</b>", 3, "raw HTML: <b>"),
         ("<div>\n\nx\n\n</div>", 3, "raw HTML: <div>"),
+        ("a <?php b?>", 3, "raw HTML or LaTeX"),
         ("a <br/> b", 3, "raw HTML: <br/>"),
         ("a\n\n<!-- no -->", 5, "an HTML comment"),
         ("{{< include a.qmd >}}", 3, "a shortcode"),

@@ -171,6 +171,7 @@ def test_equations_carry_their_id_and_their_lines():
         ('`{python} f"{n:,}"`', [("expression", 'f"{n:,}"')]),
         ("`{python} {'a': 1}['a']`", [("expression", "{'a': 1}['a']")]),
         ("`` `{python} n` ``", [("code", "`{python} n`")]),
+        ("``{python} n``", [("code", "{python} n")]),
         ("`{{python}} n`", [("code", "{{python}} n")]),
         ("`{python}`", [("code", "{python}")]),
         ("`{python}n`", [("code", "{python}n")]),
