@@ -6,7 +6,7 @@ size that is not whole, ValueError for a negative one.
 
 import numpy as np
 
-from ._validate import count
+from ._validate import count as whole
 
 
 def linear_parameters(in_features, out_features, bias=True):
@@ -25,8 +25,8 @@ def linear_parameters(in_features, out_features, bias=True):
     >>> linear_parameters(784, 1000)
     785000
     """
-    in_features = count("linear_parameters", "in_features", in_features)
-    out_features = count("linear_parameters", "out_features", out_features)
+    in_features = whole("linear_parameters", "in_features", in_features)
+    out_features = whole("linear_parameters", "out_features", out_features)
     return out_features * (in_features + bool(bias))
 
 
@@ -46,9 +46,9 @@ def linear_operations(batch, in_features, out_features):
     >>> linear_operations(128, 8192, 8192)
     17179869184
     """
-    batch = count("linear_operations", "batch", batch)
-    in_features = count("linear_operations", "in_features", in_features)
-    return 2 * batch * in_features * count("linear_operations", "out_features", out_features)
+    batch = whole("linear_operations", "batch", batch)
+    in_features = whole("linear_operations", "in_features", in_features)
+    return 2 * batch * in_features * whole("linear_operations", "out_features", out_features)
 
 
 def linear_backward_operations(batch, in_features, out_features, input_gradient=True):
@@ -74,11 +74,11 @@ def linear_backward_operations(batch, in_features, out_features, input_gradient=
     return products * linear_operations(batch, in_features, out_features)
 
 
-def nbytes(count_, dtype=np.float32):
-    """Bytes that ``count_`` numbers of ``dtype`` take.
+def nbytes(count, dtype=np.float32):
+    """Bytes that ``count`` numbers of ``dtype`` take.
 
     Args:
-        count_: how many numbers.
+        count: how many numbers.
         dtype: anything that ``numpy.dtype`` understands.
 
     Source:
@@ -87,4 +87,4 @@ def nbytes(count_, dtype=np.float32):
     >>> nbytes(785_000, np.float32) / 2**20 == 785_000 * 4 / 1_048_576
     True
     """
-    return count("nbytes", "count", count_) * np.dtype(dtype).itemsize
+    return whole("nbytes", "count", count) * np.dtype(dtype).itemsize
