@@ -1,5 +1,6 @@
 """The Makefile, the README and ``python -m tools`` name the same commands."""
 
+import doctest
 import importlib
 import os
 import re
@@ -55,3 +56,8 @@ def test_an_unknown_command_is_answered_with_those_that_exist():
     assert answer.returncode == 1
     assert "no command 'bok'" in answer.stderr and "notebooks" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_the_code_in_the_readme_gives_what_it_says():
+    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried >= 5 and failed == 0
