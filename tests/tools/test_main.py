@@ -32,11 +32,11 @@ def test_every_command_has_its_module(name):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "CONTRIBUTING.md", "index.qmd", ".ci/run", ".github/workflows/book.yml"]
+    "document", ["README.md", "CONTRIBUTING.md", ".ci/run", ".github/workflows/book.yml"]
 )
 def test_every_make_command_that_a_document_names_exists(document):
     text = (ROOT / document).read_text(encoding="utf-8")
-    named = set(re.findall(r"(?:`|^|\s)make ([a-z]+)(?=[\s`]|$)", text, re.M)) - {"a", "it"}
+    named = set(re.findall(r"(?:`|^|run: )make ([a-z]+)", text, re.M))
     assert named <= set(TARGETS)
 
 
