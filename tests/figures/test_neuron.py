@@ -37,6 +37,14 @@ def test_every_figure_is_drawn_on_a_transparent_background(function):
     assert all(ax.get_facecolor()[3] == 0 for ax in figure.axes)
 
 
+@pytest.mark.parametrize("function", FIGURES, ids=lambda function: function.__name__)
+def test_every_figure_keeps_its_text_readable_when_shrunk_to_a_phone(function):
+    figure = function()
+    shrunk = min(1, 312 / (figure.get_figwidth() * 72))  # a phone's column is 312 CSS pixels wide
+    texts = [text for text in figure.findobj(plt.Text) if text.get_text() and text.get_visible()]
+    assert min(text.get_fontsize() for text in texts) * shrunk >= 7
+
+
 def test_the_graph_shows_the_weights_the_bias_and_both_outputs():
     figure = neuron.graph()
     assert [found(figure, f"weight-{i}").get_text() for i in range(4)] == [
