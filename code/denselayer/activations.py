@@ -4,6 +4,8 @@ Every function takes the pre-activation ``z`` and returns an array of its shape 
 shape ``()``). Every ``<name>_backward(d_out, z)`` returns ``d_out * f'(z)``, the gradient with respect to
 ``z``. Numbers are without unit. All raise TypeError for anything but float32 or float64 arrays, and
 ValueError where ``d_out`` and ``z`` differ in shape. NaN passes through, and no input is changed.
+
+Equation: eq-activation-backward.
 """
 
 import numpy as np
@@ -102,6 +104,9 @@ def leaky_relu(z, negative_slope=0.01):
         A. Maas, A. Hannun, A. Ng, "Rectifier nonlinearities improve neural network acoustic models", ICML
         2013.
 
+    Notes:
+        Equation: eq-leaky-relu.
+
     >>> leaky_relu(np.array([2.0, -3.0]))
     array([ 2.  , -0.03])
     """
@@ -147,6 +152,9 @@ def sigmoid(z):
     Source:
         Logistic function; only ``exp`` of a number that is not positive is taken, so nothing overflows.
 
+    Notes:
+        Equation: eq-sigmoid.
+
     >>> sigmoid(np.array([0.0, -800.0]))
     array([0.5, 0. ])
     """
@@ -162,6 +170,7 @@ def sigmoid_backward(d_out, z):
         z: pre-activation, any shape, float32 or float64.
 
     Notes:
+        Equation: eq-sigmoid-slope.
         ``s * (1 - s)`` would lose its digits where ``s`` is near 1; the form used here does not.
 
     >>> sigmoid_backward(np.array([1.0]), np.array([0.0]))
@@ -181,6 +190,9 @@ def tanh(z):
     Source:
         ``numpy.tanh``.
 
+    Notes:
+        Equation: eq-tanh.
+
     >>> tanh(np.array([0.0, 100.0]))
     array([0., 1.])
     """
@@ -196,6 +208,7 @@ def tanh_backward(d_out, z):
         z: pre-activation, any shape, float32 or float64.
 
     Notes:
+        Equation: eq-tanh-slope.
         Computed as ``4 e / (1 + e)**2`` with ``e = exp(-2 |z|)``, since ``1 - tanh(z)**2`` loses its digits
         in the tails.
 
@@ -216,6 +229,9 @@ def silu(z):
     Source:
         S. Elfwing, E. Uchibe, K. Doya, "Sigmoid-weighted linear units", Neural Networks 107 (2018), 3-11.
 
+    Notes:
+        Equation: eq-silu.
+
     >>> silu(np.array([0.0, 50.0]))
     array([ 0., 50.])
     """
@@ -230,6 +246,9 @@ def silu_backward(d_out, z):
     Args:
         d_out: gradient with respect to the output, same shape and dtype as ``z``.
         z: pre-activation, any shape, float32 or float64.
+
+    Notes:
+        Equation: eq-silu-slope.
 
     >>> silu_backward(np.array([1.0]), np.array([0.0]))
     array([0.5])
@@ -255,6 +274,9 @@ def softplus(z, beta=1.0, threshold=20.0):
         C. Dugas et al., "Incorporating second-order functional knowledge for better option pricing", NIPS
         2000.
 
+    Notes:
+        Equation: eq-softplus.
+
     >>> np.round(softplus(np.array([0.0, 100.0])), 4)
     array([  0.6931, 100.    ])
     """
@@ -273,6 +295,9 @@ def softplus_backward(d_out, z, beta=1.0, threshold=20.0):
         d_out: gradient with respect to the output, same shape and dtype as ``z``.
         z: pre-activation, any shape, float32 or float64.
         beta, threshold: as in :func:`softplus`.
+
+    Notes:
+        Equation: eq-softplus-slope.
 
     >>> softplus_backward(np.array([1.0]), np.array([0.0]))
     array([0.5])
@@ -295,6 +320,8 @@ def gelu(z, approximate="none"):
         D. Hendrycks, K. Gimpel, "Gaussian error linear units (GELUs)", 2016, arXiv:1606.08415.
 
     Notes:
+        Equation: eq-gelu.
+        Equation: eq-gelu-tanh.
         The exact function is right in the lower tail too, where ``1 + erf`` would cancel. float32 is computed
         in float64 and rounded once.
 
@@ -327,6 +354,9 @@ def gelu_backward(d_out, z, approximate="none"):
         d_out: gradient with respect to the output, same shape and dtype as ``z``.
         z: pre-activation, any shape, float32 or float64.
         approximate: as in :func:`gelu`.
+
+    Notes:
+        Equation: eq-gelu-slope.
 
     >>> gelu_backward(np.array([1.0]), np.array([0.0]))
     array([0.5])

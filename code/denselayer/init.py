@@ -3,6 +3,13 @@
 ``rng`` is None (fresh entropy), an int seed, or a ``numpy.random.Generator``; two layers seeded with the same
 int get the same numbers, so pass one Generator to both. A weight has shape (out_features, in_features);
 TypeError for anything else than a Parameter. With no inputs there is nothing to scale by: the values are 0.
+
+Independent weights of mean 0 and variance v make the mean square of a pre-activation ``in_features * v``
+times that of the inputs, and the mean square of an input's gradient ``out_features * v`` times that of the
+upstream gradient. The variances here keep one of the two, or a compromise.
+
+Equation: eq-init-forward.
+Equation: eq-init-backward.
 """
 
 import math
@@ -39,6 +46,9 @@ def he_(param, rng=None):
     Source:
         K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015.
 
+    Notes:
+        Equation: eq-init-he.
+
     >>> from denselayer.nn import Parameter
     >>> param = Parameter(np.zeros((400, 50)))
     >>> he_(param, 0)
@@ -56,6 +66,9 @@ def xavier_(param, rng=None):
     Source:
         X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
         AISTATS 2010.
+
+    Notes:
+        Equation: eq-init-xavier.
 
     >>> from denselayer.nn import Parameter
     >>> param = Parameter(np.zeros((3, 3)))

@@ -35,7 +35,10 @@ def _reduce(values, reduction, samples):
 
 
 def _weight(where, reduction, d_out, losses_shape, samples, reference_name, reference):
-    """Factor that each sample's own gradient gets: ``d_out``, over the number of samples for a mean."""
+    """Factor that each sample's own gradient gets: ``d_out``, over the number of samples for a mean.
+
+    Equation: eq-reduction.
+    """
     if reduction == "none":
         if is_number(d_out):
             return np.full(losses_shape, d_out, dtype=reference.dtype)
@@ -132,6 +135,13 @@ def softmax(logits, axis=-1):
     Source:
         J. Bridle, "Probabilistic interpretation of feedforward classification network outputs", 1990. The
         largest entry is subtracted first, so nothing overflows.
+
+    Notes:
+        Equation: eq-softmax.
+        Every output depends on every logit: with p for the result, output i changes with logit j at the rate
+        ``p[i] * ((i == j) - p[j])``.
+
+        Equation: eq-softmax-jacobian.
 
     >>> softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
