@@ -1,7 +1,9 @@
 """Compares gradients with measured slopes, entry by entry, and says what is wrong with them."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -16,6 +18,9 @@ def relative_error(analytic, numeric):
 
     Args:
         analytic, numeric: numbers, or arrays of shapes that broadcast.
+
+    Notes:
+        Equation: eq-check-relative.
 
     >>> relative_error(np.array([1.0, 0.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0, -3.0]))
     array([0. , 0. , 0.5, 2. ])
@@ -80,29 +85,39 @@ class Judge:
 
     def findings(self):
         """A sentence if rounding hides the slopes: then even a gradient of zeros would pass."""
-        magnitudes = [abs(slopes.central) for slopes in self.measured.values()]
-        magnitudes += [abs(float(self.gradient[index])) for index in self.measured]
         noise = max(map(self._noise, self.measured.values()), default=0.0)
-        if 0 < max(magnitudes, default=0.0) <= noise:
+        if 0 < self._magnitude() <= noise:
             yield (
                 f"rounding of the loss, up to {noise:.1e}, hides the slopes of {self.name}: "
                 "scale the arrays so that the terms of the loss are smaller."
             )
 
+    def _magnitude(self):
+        """The largest slope or entry of the gradient."""
+        magnitudes = [abs(slopes.central) for slopes in self.measured.values()]
+        magnitudes += [abs(float(self.gradient[index])) for index in self.measured]
+        return max(magnitudes, default=0.0)
+
     def _look_closer(self, index, analytic, slopes):
         """Tell a kink from a curve and a wrong gradient: over smaller steps only a kink keeps its jump."""
         ratio = 16 if self.probe.precision == np.float64 else 4
         levels = [slopes, self.probe.slopes(index, ratio), self.probe.slopes(index, ratio**2)]
-        finest = levels[2]
-        if finest.jump > max(self._noise(finest), 4 * slopes.jump / ratio**2):
-            low, high = sorted((finest.left, finest.right))
-            excess = self._excess(analytic, min(max(analytic, low), high), finest)
-            return self._verdict(index, analytic, finest, excess, kink=excess <= 1)
+        if self._keeps_its_jump(levels, ratio**2):
+            return self._at_a_kink(index, analytic, levels[2])
         level = self._coarsest_smooth(levels, 4 * ratio)
         chosen = levels[level]
         truncation = 2 * abs(chosen.central - levels[level + 1].central) if level < 2 else 0.0
         excess = self._excess(analytic, chosen.central, chosen, truncation)
         return self._verdict(index, analytic, chosen, excess, kink=excess <= 1 and level > 0)
+
+    def _keeps_its_jump(self, levels, shrink):
+        finest = levels[-1]
+        return finest.jump > max(self._noise(finest), 4 * levels[0].jump / shrink)
+
+    def _at_a_kink(self, index, analytic, finest):
+        low, high = sorted((finest.left, finest.right))
+        excess = self._excess(analytic, min(max(analytic, low), high), finest)
+        return self._verdict(index, analytic, finest, excess, kink=excess <= 1)
 
     def _coarsest_smooth(self, levels, shrinks):
         """Return the first level from which on the jump shrinks with the step: there the kink is outside."""
@@ -117,11 +132,15 @@ class Judge:
     def _excess(self, analytic, numeric, slopes, truncation=0.0):
         """Return the difference in units of what is tolerated."""
         difference = abs(analytic - numeric)
-        relative = self.rtol * max(abs(analytic), abs(numeric))
+        relative = self.rtol * self._size(analytic, numeric)
         tolerance = relative + self._noise(slopes) + self._rounding + truncation
         if difference == 0:
             return 0.0
         return float(difference / tolerance) if tolerance and np.isfinite(difference) else np.inf
+
+    def _size(self, analytic, numeric):
+        """What ``rtol`` is relative to."""
+        return max(abs(analytic), abs(numeric))
 
     def _noise(self, slopes):
         if self.probe is None:
@@ -138,6 +157,80 @@ class Judge:
         verdict = "kink" if kink else "ok" if excess <= 1 else "wrong"
         sides = (slopes.left, slopes.right) if kink else None
         return Entry(self.name, index, analytic, slopes.central, verdict, excess, sides)
+
+
+@dataclass(frozen=True)
+class DirectionJudge(Judge):
+    """Compares slopes along random directions with what the gradient says they are.
+
+    By chance such a slope can be small where the gradient is large, so nothing here is relative to it.
+    """
+
+    norm: float = 0.0
+    """The norm of the gradient: the root mean square of the slopes along all directions."""
+
+    def _magnitude(self):
+        return max(self.norm, super()._magnitude())
+
+    def _size(self, analytic, numeric):
+        return self.norm
+
+    @cached_property
+    def _rounding(self):
+        return NOISE * np.finfo(self.gradient.dtype).eps * self.norm
+
+    def _look_closer(self, index, analytic, slopes):
+        """Take the step at which a smaller one changes least: in a large network long ones cross kinks."""
+        shrinks = [4**level for level in range(1, 5 if self.probe.precision == np.float64 else 3)]
+        levels = [slopes, *(self.probe.slopes(index, shrink) for shrink in shrinks)]
+        if self._keeps_its_jump(levels, shrinks[-1]):
+            return self._at_a_kink(index, analytic, levels[-1])
+        changes = [2 * abs(coarse.central - fine.central) for coarse, fine in pairwise(levels)]
+        unsure = [change + self._noise(level) for change, level in zip(changes, levels, strict=False)]
+        best = int(np.argmin(unsure))
+        excess = self._excess(analytic, levels[best].central, levels[best], changes[best])
+        return self._verdict(index, analytic, levels[best], excess)
+
+
+def judge_directions(loss, params, grads, directions, generator, step, rtol):
+    """Measure slopes along random directions, in which all arrays move together."""
+    reach = {name: np.maximum(1.0, np.abs(array.astype(np.float64))) for name, array in params.items()}
+    rays = [
+        {name: size * generator.standard_normal(size.shape) for name, size in reach.items()}
+        for _ in range(directions)
+    ]
+    exact = {name: gradient.astype(np.float64) for name, gradient in grads.items()}
+    probe = Probe(_along(loss, params, rays), np.zeros(directions, dtype=_coarsest(params)), step)
+    return DirectionJudge(
+        name="direction",
+        gradient=np.array([_inner(exact, ray) for ray in rays], dtype=_coarsest(grads)),
+        probe=probe,
+        measured={(number,): probe.slopes((number,)) for number in range(directions)},
+        terms=sum(float(np.abs(exact[name] * array).sum()) for name, array in params.items()),
+        rtol=rtol or _default_rtol(probe),
+        norm=math.sqrt(sum(float(((exact[name] * size) ** 2).sum()) for name, size in reach.items())),
+    )
+
+
+def _along(loss, params, rays):
+    """Return the loss as a function of the distances that all arrays go along the rays."""
+
+    def f(distances):
+        moved = {name: array.astype(distances.dtype) for name, array in params.items()}
+        for distance, ray in zip(distances, rays, strict=True):
+            if distance:
+                moved = {name: at + (distance * ray[name]).astype(at.dtype) for name, at in moved.items()}
+        return loss(moved)
+
+    return f
+
+
+def _inner(gradients, ray):
+    return sum(float((gradient * ray[name]).sum()) for name, gradient in gradients.items())
+
+
+def _coarsest(arrays):
+    return np.float32 if any(array.dtype == np.float32 for array in arrays.values()) else np.float64
 
 
 def judge_differences(loss, params, grads, step, rtol, max_entries):

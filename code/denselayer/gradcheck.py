@@ -22,6 +22,7 @@ Complex Variables to Estimate Derivatives of Real Functions", SIAM Review 40(1),
 """
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -31,23 +32,27 @@ import numpy as np
 from ._complex_step import NotAnalyticError, complex_slopes
 from ._slopes import METHODS, Probe, check_step, default_step
 from ._table import html_table, text_table
-from ._validate import choice, complaint, float_array
+from ._validate import choice, complaint, count, float_array, number
 from ._verdicts import (
     Entry,
     findings_after,
     findings_before,
     judge_complex_steps,
     judge_differences,
+    judge_directions,
     relative_error,
 )
+from .init import generator
 
 __all__ = [
     "Entry",
     "NotAnalyticError",
     "Report",
+    "check_direction",
     "check_gradients",
     "check_module",
     "default_step",
+    "miss_probability",
     "numerical_gradient",
     "relative_error",
 ]
@@ -77,6 +82,8 @@ def numerical_gradient(f: Callable, x, method="central", step: float | None = No
         slope. What is measured is the slope of the mathematical function, not that of its rounded values.
         Where ``f`` computes in float32 all the same, which shows in the dtype of its result, the step is
         that of float32.
+
+        Equations: eq-check-forward, eq-check-central and eq-check-complex, one for each method.
 
     >>> x = np.array([1.0, 2.0, 3.0])
     >>> np.round(numerical_gradient(lambda x: (x**2).sum(), x), 6)
@@ -118,6 +125,8 @@ class Report:
     total: int = 0
     """How many entries the arrays have; with ``max_entries`` not all of them were checked."""
     show: int = 5
+    kind: str = "entries"
+    """What the entries are: ``"entries"`` of arrays, or ``"directions"``."""
 
     @property
     def ok(self) -> bool:
@@ -169,7 +178,9 @@ class Report:
         if not self.total:
             return "gradient check: nothing to check, all arrays are empty"
         wrong = f"{len(self.failures)} wrong" if self.failures else "none wrong"
-        return f"gradient check {'passed' if self.ok else 'FAILED'}: {checked}{of} entries checked, {wrong}"
+        return (
+            f"gradient check {'passed' if self.ok else 'FAILED'}: {checked}{of} {self.kind} checked, {wrong}"
+        )
 
     def _kink_lines(self):
         if not self.kinks:
@@ -180,6 +191,14 @@ class Report:
         if len(self.kinks) == len(self.entries):
             line += "; every entry is at a kink, so the check says little: move the inputs a little"
         return [line]
+
+
+def _with_gradients(where, params, grads):
+    """Return ``params`` as plain arrays; ValueError unless each has an entry in ``grads``."""
+    if params.keys() != grads.keys():
+        advice = "Give each array one gradient."
+        raise ValueError(complaint(where, f"grads has {sorted(grads)}", f"{sorted(params)}", advice))
+    return {name: float_array(where, name, array) for name, array in params.items()}
 
 
 def check_gradients(
@@ -237,12 +256,7 @@ def check_gradients(
     """
     choice("check_gradients", "method", method, ("central", "complex"))
     step = check_step("check_gradients", step)
-    if params.keys() != grads.keys():
-        advice = "Give each array one gradient."
-        raise ValueError(
-            complaint("check_gradients", f"grads has {sorted(grads)}", f"{sorted(params)}", advice)
-        )
-    params = {name: float_array("check_gradients", name, array) for name, array in params.items()}
+    params = _with_gradients("check_gradients", params, grads)
     total = sum(array.size for array in params.values())
     findings = findings_before(loss, params, grads)
     if findings or not total:
@@ -252,6 +266,101 @@ def check_gradients(
     entries = tuple(entry for judge in judges for entry in judge.entries())
     findings = tuple(sentence for judge in judges for sentence in judge.findings())
     return Report(entries, findings + findings_after(entries, params, grads), total, show)
+
+
+def check_direction(
+    loss: Callable,
+    params: dict,
+    grads: dict,
+    *,
+    directions: int = 1,
+    rng=0,
+    step: float | None = None,
+    rtol: float | None = None,
+) -> Report:
+    """Compare the slope of the loss along random directions with what the gradients say it is.
+
+    A direction moves all entries of all arrays at once, so two evaluations of the loss test all of them,
+    however many there are. The check says whether something is wrong, not where.
+
+    Args:
+        loss, params, grads: as for `check_gradients`.
+        directions: how many directions, each with its own slope and its own verdict.
+        rng: an int seed or a ``numpy.random.Generator``. By default the directions are the same every time;
+            None draws new ones.
+        step: how far an entry of magnitude 1 or less typically moves; larger entries move more. None for
+            `default_step`.
+        rtol: the difference that is tolerated, in units of the norm of the gradient, which is the typical
+            slope. By default 1e-6, and 1e-2 where the loss itself computes in float32. To it comes what
+            rounding can do.
+
+    Returns:
+        A Report with one entry for each direction, named ``direction[0]`` and so on. Where a step crosses
+        kinks, smaller ones are tried; a direction is reported as a kink where none is small enough.
+
+    Raises:
+        ValueError: the keys of ``params`` and ``grads`` differ; no direction; a step that is not positive.
+        TypeError: no float32 or float64 arrays; ``directions`` is not whole.
+
+    Notes:
+        Equation: eq-check-direction. Each entry of a direction is a normal random number, times the
+        magnitude of its parameter where that is above 1. A wrong gradient passes with the probability that
+        `miss_probability` gives.
+
+    >>> params = {"w": np.array([3.0, -2.0])}
+    >>> loss = lambda params: 0.5 * (params["w"] ** 2).sum()
+    >>> check_direction(loss, params, {"w": np.array([3.0, -2.0])}).ok
+    True
+    >>> report = check_direction(loss, params, {"w": np.array([3.0, 2.0])}, directions=3)
+    >>> print(str(report).splitlines()[0])
+    gradient check FAILED: 3 directions checked, 3 wrong
+    """
+    if count("check_direction", "directions", directions) == 0:
+        advice = "One is often enough."
+        raise ValueError(complaint("check_direction", "directions is 0", "1 or more", advice))
+    step = check_step("check_direction", step)
+    numbers = generator("check_direction", rng)
+    params = _with_gradients("check_direction", params, grads)
+    findings = findings_before(loss, params, grads)
+    if not any(array.size for array in params.values()):
+        return Report((), findings, kind="directions")
+    if findings:
+        return Report((), findings, directions, kind="directions")
+    judge = judge_directions(loss, params, grads, directions, numbers, step, rtol)
+    entries, findings = tuple(judge.entries()), tuple(judge.findings())
+    return Report(entries, findings, directions, show=directions, kind="directions")
+
+
+def miss_probability(wrongness: float, rtol: float = 1e-6, directions: int = 1) -> float:
+    """Probability that random directions pass a wrong gradient.
+
+    Args:
+        wrongness: norm of the gradient's error, in units of the norm of the gradient that is checked.
+        rtol: what `check_direction` tolerates, in the same unit.
+        directions: how many directions must all pass.
+
+    Raises:
+        ValueError: ``wrongness`` or ``rtol`` is negative.
+
+    Source:
+        Along a direction of independent standard normal numbers the error of the slope is normal too, and
+        its standard deviation is the norm of the gradient's error.
+
+    Notes:
+        Equation: eq-check-miss. What is tolerated besides ``rtol``, for rounding, is not counted. Where
+        parameters above 1 move more, their part of both norms counts more.
+
+    >>> print(f"{miss_probability(0.01):.1e}  {miss_probability(0.01, directions=2):.1e}")
+    8.0e-05  6.4e-09
+    >>> miss_probability(0.0)
+    1.0
+    """
+    wrongness = number("miss_probability", "wrongness", wrongness, low=0.0)
+    rtol = number("miss_probability", "rtol", rtol, low=0.0)
+    directions = count("miss_probability", "directions", directions)
+    if wrongness == 0:
+        return 1.0
+    return math.erf(rtol / wrongness / math.sqrt(2)) ** directions
 
 
 def check_module(
