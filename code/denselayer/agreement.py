@@ -50,6 +50,9 @@ def ulp_difference(actual, expected, scale: Literal["entry", "max"] = "entry"):
         D. Goldberg, "What every computer scientist should know about floating-point arithmetic", ACM
         Computing Surveys 23 (1991), 5-48.
 
+    Notes:
+        Equation: eq-check-ulp, for the ulp of a number.
+
     >>> one = np.array([1.0, 0.0, np.nan])
     >>> ulp_difference(one, np.nextafter(one, 2.0))
     array([1., 1., 0.])
