@@ -24,8 +24,8 @@ def default_step(dtype, method="central") -> float:
         TypeError: another dtype.
 
     Notes:
-        Equations: eq-check-error, and eq-check-step for a function with ``|f'''| = 3 |f|``, since neither is known. (For forward
-        differences ``|f''| = 4 |f|``.)
+        Equations: eq-check-error and eq-check-step, the latter for a function with ``|f'''| = 3 |f|``, since
+        neither is known. (For forward differences ``|f''| = 4 |f|``.)
 
     >>> print(f"{default_step('float64'):.1e}  {default_step('float32'):.1e}")
     6.1e-06  4.9e-03
