@@ -1,12 +1,24 @@
-"""What a dense layer costs: parameters, arithmetic operations, bytes.
+"""What dense layers and networks of them cost: parameters, arithmetic, memory, bytes moved.
 
-All counts are exact Python ints. A multiplication and an addition count as two operations. TypeError for a
-size that is not whole, ValueError for a negative one.
+All counts are exact Python ints. A multiplication and an addition count as two operations. Traffic is
+compulsory: every product, sum and activation reads each of its operands once and writes its result once.
+TypeError for a size that is not whole, ValueError for a negative one.
 """
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from . import nn
+from ._parts import kept_widths, parts_of_module, parts_of_widths
+from ._table import html_table, text_table
+from ._validate import choice, complaint, describe, float_dtype, number
 from ._validate import count as whole
+
+_STATE = {"sgd": 0, "momentum": 1, "adam": 2}
+_LIBRARIES = ("pytorch", "denselayer")
 
 
 def linear_parameters(in_features, out_features, bias=True):
@@ -88,3 +100,565 @@ def nbytes(count, dtype=np.float32):
     True
     """
     return whole("nbytes", "count", count) * np.dtype(dtype).itemsize
+
+
+def linear_traffic(batch, in_features, out_features, bias=True, dtype=np.float32):
+    """Bytes that the forward pass must move: input, weight and bias read once, output written once.
+
+    Args:
+        batch: number of rows N.
+        in_features, out_features: widths of the layer.
+        bias: whether the layer has one.
+        dtype: of all arrays.
+
+    Source:
+        Sizes of the four arrays; S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual
+        performance model for multicore architectures", CACM 52 (2009).
+
+    Notes:
+        Equation: eq-scale-bytes.
+        A lower bound for a program that reads its operands from memory: what is read twice, because it was
+        dropped in between, comes on top.
+
+    >>> linear_traffic(1, 3, 3)
+    72
+    """
+    weight = linear_parameters(in_features, out_features, bias)
+    batch = whole("linear_traffic", "batch", batch)
+    return nbytes(batch * in_features + weight + batch * out_features, dtype)
+
+
+def linear_backward_traffic(
+    batch, in_features, out_features, bias=True, input_gradient=True, dtype=np.float32
+):
+    """Bytes that the backward pass must move, when its two products and its sum are three steps.
+
+    Args:
+        batch: number of rows N.
+        in_features, out_features: widths of the layer.
+        bias: whether the layer has one.
+        input_gradient: False for the bottom layer, which needs no ``d_x``.
+        dtype: of all arrays.
+
+    Source:
+        ``d_out.T @ x``, ``d_out @ weight`` and ``d_out.sum(0)``: each reads its operands and writes its
+        result.
+
+    Notes:
+        Equation: eq-scale-backward-bytes.
+
+    >>> linear_backward_traffic(1, 3, 3)
+    144
+    """
+    product = linear_traffic(batch, in_features, out_features, bias=False, dtype=dtype)
+    row_sum = nbytes((batch + 1) * out_features, dtype) if bias else 0
+    return product * (2 if input_gradient else 1) + row_sum
+
+
+def linear_intensity(batch, in_features, out_features, bias=True, dtype=np.float32):
+    """Operations per byte of the forward pass, ``linear_operations / linear_traffic``.
+
+    Args:
+        batch: number of rows N.
+        in_features, out_features: widths of the layer.
+        bias: whether the layer has one.
+        dtype: of all arrays.
+
+    Raises:
+        ValueError: nothing is moved, so there is no ratio.
+
+    Source:
+        S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+        multicore architectures", CACM 52 (2009).
+
+    Notes:
+        Equation: eq-scale-intensity.
+        Equation: eq-scale-intensity-limit.
+
+    >>> linear_intensity(1, 3, 3)
+    0.25
+    """
+    work = Work(
+        linear_operations(batch, in_features, out_features),
+        linear_traffic(batch, in_features, out_features, bias, dtype),
+    )
+    return work.intensity
+
+
+def network_parameters(widths, bias=True):
+    """Parameters of dense layers in a row.
+
+    Args:
+        widths: inputs of the network, then the units of each layer, such as ``[784, 1000, 10]``.
+        bias: whether the layers have one.
+
+    Source:
+        The sum of `linear_parameters`.
+
+    Notes:
+        Equation: eq-scale-parameters.
+
+    >>> network_parameters([10, 20, 5, 1])
+    331
+    """
+    return sum(linear_parameters(i, o, bias) for i, o in pairwise(_widths("network_parameters", widths)))
+
+
+def network_activations(batch, widths):
+    """Values that the dense layers of a network keep for the backward pass: the input of each.
+
+    Args:
+        batch: number of rows N.
+        widths: inputs of the network, then the units of each layer.
+
+    Source:
+        ``d_weight = d_out.T @ x`` needs ``x``.
+
+    Notes:
+        Equation: eq-scale-activations.
+        ReLU, sigmoid and tanh between the layers add nothing: they need their output, which is the input of
+        the next layer. `network` counts other activations too.
+
+    >>> network_activations(32, [10, 20, 5, 1])
+    1120
+    """
+    batch = whole("network_activations", "batch", batch)
+    return batch * sum(_widths("network_activations", widths)[:-1])
+
+
+def crossing_batch(widths, bias=True, copies=1):
+    """Batch at which the kept activations take as much memory as ``copies`` times the parameters.
+
+    Args:
+        widths: inputs of the network, then the units of each layer.
+        bias: whether the layers have one.
+        copies: how many numbers are held for each parameter: 1 for the parameters alone, 4 for training with
+            Adam.
+
+    Returns:
+        A float; smaller batches leave the parameters in the lead, larger ones the activations.
+
+    Raises:
+        ValueError: the layers have no inputs, so nothing is ever kept.
+
+    Source:
+        ``copies * network_parameters`` and `network_activations` set equal.
+
+    Notes:
+        Equation: eq-scale-crossing.
+
+    >>> crossing_batch([512, 512]), crossing_batch([512, 512], copies=4)
+    (513.0, 2052.0)
+    """
+    per_row = network_activations(1, widths)
+    if per_row == 0:
+        came = f"widths is {list(widths)}, so no values are kept"
+        raise ValueError(complaint("crossing_batch", came, "inputs", "Choose widths above 0."))
+    return whole("crossing_batch", "copies", copies) * network_parameters(widths, bias) / per_row
+
+
+def training_values(parameters, activations, optimizer="adam"):
+    """Numbers held between the forward and the backward pass of a training step.
+
+    Args:
+        parameters: how many.
+        activations: how many values are kept.
+        optimizer: ``"sgd"`` remembers nothing, ``"momentum"`` one number for each parameter, ``"adam"`` two.
+
+    Source:
+        Parameters, one gradient each, the state of the optimiser, activations. Adam's step counters, buffers
+        of libraries and what a step uses for a moment are not counted.
+
+    Notes:
+        Equation: eq-scale-state.
+
+    >>> [training_values(100, 50, name) for name in ("sgd", "momentum", "adam")]
+    [250, 350, 450]
+    """
+    choice("training_values", "optimizer", optimizer, tuple(_STATE))
+    parameters = whole("training_values", "parameters", parameters)
+    copies = 2 + _STATE[optimizer]
+    return copies * parameters + whole("training_values", "activations", activations)
+
+
+def least_seconds(operations, traffic, peak, bandwidth):
+    """Shortest time for a piece of work on a machine that computes and moves bytes at the same time.
+
+    Args:
+        operations: how many.
+        traffic: bytes to move.
+        peak: operations per second that the machine can do at most.
+        bandwidth: bytes per second that it can move at most.
+
+    Source:
+        S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+        multicore architectures", CACM 52 (2009).
+
+    Notes:
+        Equation: eq-scale-time.
+
+    >>> least_seconds(8e12, 1e11, peak=2e13, bandwidth=1e12)
+    0.4
+    """
+    operations = number("least_seconds", "operations", operations, low=0)
+    traffic = number("least_seconds", "traffic", traffic, low=0)
+    peak = number("least_seconds", "peak", peak, above=0)
+    return max(operations / peak, traffic / number("least_seconds", "bandwidth", bandwidth, above=0))
+
+
+def attainable(intensity, peak, bandwidth):
+    """Operations per second that the roofline allows at an intensity.
+
+    Args:
+        intensity: operations per byte.
+        peak: operations per second that the machine can do at most.
+        bandwidth: bytes per second that it can move at most.
+
+    Source:
+        S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+        multicore architectures", CACM 52 (2009).
+
+    Notes:
+        Equation: eq-scale-roofline.
+
+    >>> attainable(0.5, peak=2e13, bandwidth=1e12), attainable(100, peak=2e13, bandwidth=1e12)
+    (500000000000.0, 20000000000000.0)
+    """
+    intensity = number("attainable", "intensity", intensity, low=0)
+    bandwidth = number("attainable", "bandwidth", bandwidth, above=0)
+    return min(number("attainable", "peak", peak, above=0), intensity * bandwidth)
+
+
+def ridge_point(peak, bandwidth):
+    """Intensity, in operations per byte, at which a machine is limited by arithmetic and traffic alike.
+
+    Args:
+        peak: operations per second that the machine can do at most.
+        bandwidth: bytes per second that it can move at most.
+
+    Source:
+        S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+        multicore architectures", CACM 52 (2009).
+
+    Notes:
+        Equation: eq-scale-ridge.
+
+    >>> ridge_point(peak=2e13, bandwidth=1e12)
+    20.0
+    """
+    peak = number("ridge_point", "peak", peak, above=0)
+    return peak / number("ridge_point", "bandwidth", bandwidth, above=0)
+
+
+class Work(NamedTuple):
+    """Arithmetic and traffic of a pass.
+
+    >>> work = Work(operations=18, traffic=72)
+    >>> work.multiply_adds, work.intensity
+    (9, 0.25)
+    """
+
+    operations: int
+    """Of the products; a multiplication and an addition are two."""
+    traffic: int
+    """In bytes."""
+
+    @property
+    def multiply_adds(self):
+        """Multiplications, each with an addition."""
+        return self.operations // 2
+
+    @property
+    def intensity(self):
+        """Operations per byte."""
+        if self.traffic == 0:
+            raise ValueError("intensity: no bytes are moved; expected some. Choose sizes above 0.")
+        return self.operations / self.traffic
+
+
+@dataclass(frozen=True)
+class Step:
+    """One module of a network in a `Cost`.
+
+    >>> network([3, 3], batch=1).steps[0].name
+    'Linear 3 → 3'
+    """
+
+    name: str
+    parameters: int
+    """Those that no module before it has."""
+    kept: int
+    """Values kept for the backward pass that no other step keeps."""
+    forward: Work
+    backward: Work
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a network costs for one batch, made by `network`; prints as tables.
+
+    ``kept`` and ``values`` count numbers, ``nbytes`` and traffic count bytes. In the first table stand the
+    parameters, the kept values, and for each pass the operations, the bytes moved and their ratio.
+
+    >>> cost = network([784, 1000, 10], batch=64)
+    >>> cost.parameters, cost.forward.operations, cost.kept
+    (795010, 101632000, 114176)
+    >>> print(network([3, 3], batch=1))
+    1 row, float32, Adam, PyTorch keeps what backward needs
+    step          params  kept  forward  bytes  ops/B  backward  bytes  ops/B
+    ------------  ------  ----  -------  -----  -----  --------  -----  -----
+    Linear 3 → 3      12     3       18     72   0.25        18     84   0.21
+    together          12     3       18     72   0.25        18     84   0.21
+    <BLANKLINE>
+    memory while training  numbers  bytes
+    ---------------------  -------  -----
+    parameters                  12     48
+    gradients                   12     48
+    optimiser state             24     96
+    activations                  3     12
+    together                    51    204
+    """
+
+    batch: int
+    dtype: str
+    optimizer: str
+    library: str
+    steps: tuple
+
+    @property
+    def parameters(self):
+        """Number of parameters, a shared one counted once."""
+        return sum(step.parameters for step in self.steps)
+
+    @property
+    def gradients(self):
+        """Numbers in the gradients of the parameters."""
+        return self.parameters
+
+    @property
+    def state(self):
+        """Numbers that the optimiser remembers from step to step."""
+        return _STATE[self.optimizer] * self.parameters
+
+    @property
+    def kept(self):
+        """Values kept from the forward pass for the backward pass."""
+        return sum(step.kept for step in self.steps)
+
+    @property
+    def forward(self):
+        """Work of the forward pass."""
+        return _together(step.forward for step in self.steps)
+
+    @property
+    def backward(self):
+        """Work of the backward pass."""
+        return _together(step.backward for step in self.steps)
+
+    @property
+    def training(self):
+        """Work of both passes."""
+        return _together((self.forward, self.backward))
+
+    @property
+    def values(self):
+        """Numbers held between the two passes: parameters, gradients, optimiser state, activations."""
+        return training_values(self.parameters, self.kept, self.optimizer)
+
+    @property
+    def nbytes(self):
+        """The same in bytes."""
+        return nbytes(self.values, self.dtype)
+
+    def __str__(self):
+        work, memory = self._tables()
+        return f"{self._title}\n{text_table(*work)}\n\n{text_table(*memory)}"
+
+    def __repr__(self):
+        return f"<Cost of {len(self.steps)} steps: {self.parameters} parameters, {self.batch} rows>"
+
+    def _repr_html_(self):
+        work, memory = self._tables()
+        return f"{html_table('cost', self._title, *work)}\n{html_table('cost', 'Memory', *memory)}"
+
+    @property
+    def _title(self):
+        rows = "1 row" if self.batch == 1 else f"{self.batch:,} rows"
+        optimizer = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}[self.optimizer]
+        keeper = {
+            "pytorch": "PyTorch keeps what backward needs",
+            "denselayer": "every module keeps its input",
+        }[self.library]
+        return f"{rows}, {self.dtype}, {optimizer}, {keeper}"
+
+    def _tables(self):
+        header = ["step", "params", "kept", "forward", "bytes", "ops/B", "backward", "bytes", "ops/B"]
+        total = Step("together", self.parameters, self.kept, self.forward, self.backward)
+        work = [
+            [step.name, _short(step.parameters), _short(step.kept), *_cells(step.forward, step.backward)]
+            for step in (*self.steps, total)
+        ]
+        parts = {
+            "parameters": self.parameters,
+            "gradients": self.gradients,
+            "optimiser state": self.state,
+            "activations": self.kept,
+            "together": self.values,
+        }
+        memory = [[name, _short(n), _short(nbytes(n, self.dtype))] for name, n in parts.items()]
+        return (header, work), (["memory while training", "numbers", "bytes"], memory)
+
+
+def layer(
+    batch,
+    in_features,
+    out_features,
+    bias=True,
+    *,
+    input_gradient=True,
+    dtype=np.float32,
+    optimizer="adam",
+):
+    """Cost of one dense layer.
+
+    Args:
+        batch: number of rows N.
+        in_features, out_features: widths of the layer.
+        bias: whether the layer has one.
+        input_gradient: False for the bottom layer, which needs no ``d_x``.
+        dtype: float32 or float64, of all arrays.
+        optimizer: ``"sgd"``, ``"momentum"`` or ``"adam"``.
+
+    Returns:
+        A Cost.
+
+    Source:
+        The functions of this module.
+
+    >>> layer(64, 784, 1000).backward.operations == 2 * layer(64, 784, 1000).forward.operations
+    True
+    """
+    return network(
+        [in_features, out_features],
+        batch,
+        bias=bias,
+        input_gradient=input_gradient,
+        dtype=dtype,
+        optimizer=optimizer,
+    )
+
+
+def network(
+    model,
+    batch,
+    *,
+    activation="relu",
+    bias=True,
+    input_gradient=False,
+    dtype=np.float32,
+    optimizer="adam",
+    library="pytorch",
+):
+    """Cost of a network for one batch, forward and backward.
+
+    Args:
+        model: widths such as ``[784, 1000, 10]``, or an `nn.Module`: a layer, an activation, or a
+            `nn.Sequential` of them, nested as you like.
+        batch: number of rows N.
+        activation: for widths, what stands between the layers: ``"relu"``, ``"sigmoid"``, ``"tanh"``,
+            ``"gelu"``, ``"silu"``, ``"softplus"``, ``"leaky_relu"`` or ``"identity"``.
+        bias: for widths, whether the layers have one.
+        input_gradient: whether the gradient with respect to the input of the network is wanted.
+        dtype: float32 or float64, of all arrays; a module's own dtype is not looked at.
+        optimizer: ``"sgd"``, ``"momentum"`` or ``"adam"``.
+        library: ``"pytorch"`` keeps what the backward pass needs, each array once; ``"denselayer"``, the
+            package of this book, keeps the input of every module.
+
+    Returns:
+        A Cost.
+
+    Raises:
+        TypeError: a module whose cost is not known.
+        ValueError: widths that do not meet, or an unknown name.
+
+    Source:
+        Compared with ``torch.utils.flop_counter`` and ``torch.autograd.graph.saved_tensors_hooks``.
+
+    Notes:
+        The operations are those of the products. Activations count as traffic, read once and written once,
+        and as kept values. Loss, optimiser step and the sum of the gradients of a shared parameter are not
+        counted.
+
+    >>> model = nn.Sequential(nn.Linear(64, 32, rng=0), nn.GELU(), nn.Linear(32, 10, rng=0))
+    >>> [step.name for step in network(model, batch=16).steps]
+    ['Linear 64 → 32', 'GELU', 'Linear 32 → 10']
+    >>> network(model, batch=16).kept == 16 * (64 + 32 + 32)
+    True
+    """
+    batch = whole("network", "batch", batch)
+    dtype = float_dtype("network", dtype)
+    choice("network", "optimizer", optimizer, tuple(_STATE))
+    choice("network", "library", library, _LIBRARIES)
+    if isinstance(model, nn.Module):
+        parts = parts_of_module(model)
+    else:
+        parts = parts_of_widths(_widths("network", model), bias, activation)
+    steps, seen, needed = [], set(), bool(input_gradient)
+    for part, width in zip(parts, kept_widths(parts, input_gradient, library), strict=True):
+        fresh = {key: size for key, size in part.parameters.items() if key not in seen}
+        seen |= set(fresh)
+        forward, backward = _work(part, batch, needed, dtype)
+        steps.append(Step(part.name, sum(fresh.values()), batch * width, forward, backward))
+        needed = needed or part.kind is nn.Linear
+    return Cost(batch, str(dtype), optimizer, library, tuple(steps))
+
+
+def _widths(where, widths):
+    if isinstance(widths, str) or not hasattr(widths, "__iter__"):
+        advice = "Pass a list such as [784, 1000, 10]."
+        raise TypeError(complaint(where, f"widths is {describe(widths)}", "a list of widths", advice))
+    widths = [whole(where, f"widths[{at}]", width) for at, width in enumerate(widths)]
+    if len(widths) < 2:
+        advice = "Pass the inputs first, then the units of each layer."
+        raise ValueError(complaint(where, f"widths is {widths}", "two widths or more", advice))
+    return widths
+
+
+def _work(part, batch, needed, dtype):
+    """Work of a part, forward and backward; ``needed`` says whether anything below wants a gradient."""
+    if part.kind is nn.Linear:
+        sizes = batch, part.ins, part.outs
+        forward = Work(linear_operations(*sizes), linear_traffic(*sizes, part.bias, dtype))
+        operations = linear_backward_operations(*sizes, needed)
+        return forward, Work(operations, linear_backward_traffic(*sizes, part.bias, needed, dtype))
+    if part.kind is nn.Identity:
+        return Work(0, 0), Work(0, 0)
+    one = nbytes(batch * part.ins, dtype)
+    return Work(0, 2 * one), Work(0, 3 * one if needed else 0)
+
+
+def _together(works):
+    works = list(works)
+    return Work(sum(work.operations for work in works), sum(work.traffic for work in works))
+
+
+def _cells(*works):
+    for work in works:
+        yield _short(work.operations)
+        yield _short(work.traffic)
+        yield f"{work.intensity:.2f}" if work.traffic else "-"
+
+
+def _short(value):
+    """Write a count exactly below 100,000, and with three digits and a suffix above.
+
+    >>> _short(99_999), _short(785_000), _short(17_179_869_184), _short(999_999)
+    ('99,999', '785 k', '17.2 G', '1.00 M')
+    """
+    if value < 100_000:
+        return f"{value:,}"
+    power, scaled = 0, float(value)
+    while scaled >= 999.5 and power < 6:
+        scaled, power = scaled / 1000, power + 1
+    digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
+    return f"{scaled:.{digits}f} {'_kMGTPE'[power]}"
