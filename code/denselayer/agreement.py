@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from . import functional, nn
+from . import cost, functional, nn
 from ._table import html_table, text_table
 
 LEAST_BOUND = 8
@@ -395,6 +395,24 @@ def _activations(z, d_out):
     return result
 
 
+def _costs(like, widths, batch):
+    """Counts of the cost model, one entry for each network; a row of widths ends at the first 0."""
+    models = [
+        cost.network([int(width) for width in row if width], int(rows), dtype=like.dtype)
+        for row, rows in zip(widths, batch, strict=True)
+    ]
+    counts = {
+        "parameters": [model.parameters for model in models],
+        "operations forward": [model.forward.operations for model in models],
+        "operations backward": [model.backward.operations for model in models],
+        "values kept": [model.kept for model in models],
+        "bytes forward": [model.forward.traffic for model in models],
+        "bytes backward": [model.backward.traffic for model in models],
+        "Adam state": [model.state for model in models],
+    }
+    return {key: np.array(values, dtype=like.dtype) for key, values in counts.items()}
+
+
 def _dense_terms(batch, inputs, outputs):
     return {"out": inputs + 1, "d_x": outputs, "d_weight": batch, "d_bias": batch}
 
@@ -408,6 +426,7 @@ _CASES = {
     "backprop-two-layer": _Case("Two layers and a mean squared error", _two_layer, 8),
     "mlp": _Case("An MLP, 64 to 32 to 10, with cross-entropy", _mlp, 64 + 1 + 32 + 1 + 10 + 16),
     "activations": _Case("The activations", _activations),
+    "costs": _Case("What networks cost", _costs),
 }
 
 

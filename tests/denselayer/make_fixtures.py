@@ -7,11 +7,16 @@ part, so that a defect of ours cannot get into what we compare with.
 """
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
 
 FOLDER = Path(__file__).resolve().parents[2] / "code" / "denselayer" / "fixtures"
 
@@ -76,6 +81,65 @@ def activations(z, d_out):
     return result
 
 
+class Bytes(TorchDispatchMode):
+    """Add up the bytes of the operands and results of every operation that is not a mere view."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        if str(function).split(".")[1] not in ("t", "view", "detach"):
+            tensors = [leaf for leaf in tree_leaves((args, out)) if isinstance(leaf, torch.Tensor)]
+            self.total += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        return out
+
+
+def costs(like, widths, batch):
+    counted = [
+        cost([int(width) for width in row if width], int(rows), like.dtype)
+        for row, rows in zip(widths, batch, strict=True)
+    ]
+    return {key: torch.tensor([each[key] for each in counted], dtype=like.dtype) for key in counted[0]}
+
+
+def cost(widths, rows, dtype):
+    """Let PyTorch count one training step of a network with ReLU between its layers, and Adam."""
+    modules = [
+        module
+        for ins, outs in pairwise(widths)
+        for module in (torch.nn.Linear(ins, outs, dtype=dtype), torch.nn.ReLU())
+    ]
+    network, saved = torch.nn.Sequential(*modules[:-1]), {}
+    own = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+
+    def pack(tensor):
+        if tensor.untyped_storage().data_ptr() not in own:
+            saved[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    x, d_out = torch.ones(rows, widths[0], dtype=dtype), torch.ones(rows, widths[-1], dtype=dtype)
+    optimizer = torch.optim.Adam(network.parameters())
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        with FlopCounterMode(display=False) as forward, Bytes() as forward_bytes:
+            out = network(x)
+        kept = sum(tensor.numel() for tensor in saved.values())
+        with FlopCounterMode(display=False) as backward, Bytes() as backward_bytes:
+            out.backward(d_out)
+    optimizer.step()
+    state = [tensor for values in optimizer.state.values() for tensor in values.values()]
+    return {
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "operations forward": forward.get_total_flops(),
+        "operations backward": backward.get_total_flops(),
+        "values kept": kept,
+        "bytes forward": forward_bytes.total,
+        "bytes backward": backward_bytes.total,
+        "Adam state": sum(tensor.numel() for tensor in state if tensor.dim()),
+    }
+
+
 def gradients(out, d_out, of):
     return dict(zip(of, torch.autograd.grad(out, of.values(), d_out, retain_graph=True), strict=True))
 
@@ -119,6 +183,25 @@ def draw():
             "0.bias": normal(32, scale=0.1),
             "2.weight": normal(10, 32, scale=(2 / 32) ** 0.5),
             "2.bias": normal(10, scale=0.1),
+        },
+    )
+    yield (
+        "costs",
+        costs,
+        {
+            "like": np.ones((), np.float32),
+            "widths": np.array(
+                [
+                    [3, 3, 0, 0, 0],
+                    [3, 3, 0, 0, 0],
+                    [784, 1000, 0, 0, 0],
+                    [512, 2048, 512, 0, 0],
+                    [10, 20, 5, 1, 0],
+                    [64, 32, 10, 0, 0],
+                    [64, 64, 64, 64, 64],
+                ]
+            ),
+            "batch": np.array([1, 1000, 8, 1, 32, 64, 256]),
         },
     )
     yield "activations", activations, {"z": np.linspace(-6, 6, 97, dtype=np.float32), "d_out": normal(97)}
