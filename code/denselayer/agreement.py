@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from . import cost, functional, nn
+from . import cost, functional, nn, optim
 from ._table import html_table, text_table
 
 LEAST_BOUND = 8
@@ -300,6 +300,46 @@ def load_fixture(name: str) -> Fixture:
     array([2., 4., 1.])
     """
     _case(name)
+    return _read(name)
+
+
+_RUNS = ("digits-run",)
+
+
+def runs() -> tuple[str, ...]:
+    """Return the names of the stored training runs.
+
+    >>> runs()
+    ('digits-run',)
+    """
+    return _RUNS
+
+
+@functools.cache
+def load_run(name: str) -> Fixture:
+    """Read a training run of PyTorch: the losses of all steps, and the parameters after the last one.
+
+    A run has no bound in ulp: every step carries the rounding errors of the steps before it. What two runs
+    differ by is a thing to measure.
+
+    Args:
+        name: one of `runs`.
+
+    Returns:
+        A Fixture without inputs; ``expected[dtype]`` holds ``losses`` (steps,) and the parameters by name.
+
+    Raises:
+        ValueError: there is no such run.
+
+    >>> load_run("digits-run").expected["float64"]["losses"].shape
+    (1000,)
+    """
+    if name not in _RUNS:
+        raise ValueError(f"there is no run {name!r}: choose one of {', '.join(_RUNS)}")
+    return _read(name)
+
+
+def _read(name):
     path = resources.files(__package__).joinpath("fixtures", f"{name}.npz")
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         content = {key: stored[key] for key in stored.files}
@@ -395,6 +435,30 @@ def _activations(z, d_out):
     return result
 
 
+_OPTIMISERS = {
+    "sgd": (optim.SGD, {"lr": 0.07}),
+    "momentum": (optim.SGD, {"lr": 0.02, "momentum": 0.8}),
+    "nesterov": (optim.SGD, {"lr": 0.02, "momentum": 0.8, "nesterov": True}),
+    "weight decay": (optim.SGD, {"lr": 0.07, "weight_decay": 0.5}),
+    "adam": (optim.Adam, {"lr": 0.3}),
+}
+_OPTIMISER_STEPS = 40
+
+
+def _optimisers(start, curvature):
+    """Walk down half the sum of ``curvature * parameter**2``; return the places, one row for each step."""
+    paths = {}
+    for name, (optimiser, options) in _OPTIMISERS.items():
+        parameter = nn.Parameter(start)
+        steps, path = optimiser([parameter], **options), [start]
+        for _ in range(_OPTIMISER_STEPS):
+            parameter.grad = curvature * parameter.data
+            steps.step()
+            path.append(parameter.data.copy())
+        paths[name] = np.array(path)
+    return paths
+
+
 def _costs(like, widths, batch):
     """Counts of the cost model, one entry for each network; a row of widths ends at the first 0."""
     models = [
@@ -427,6 +491,7 @@ _CASES = {
     "mlp": _Case("An MLP, 64 to 32 to 10, with cross-entropy", _mlp, 64 + 1 + 32 + 1 + 10 + 16),
     "activations": _Case("The activations", _activations),
     "costs": _Case("What networks cost", _costs),
+    "optimisers": _Case("Five optimisers, 40 steps each", _optimisers, _OPTIMISER_STEPS),
 }
 
 

@@ -224,6 +224,9 @@ def cross_entropy(logits, target, reduction="mean"):
     Source:
         PyTorch's ``cross_entropy`` (without class weights, label smoothing and ``ignore_index``).
 
+    Notes:
+        Equation: eq-train-cross-entropy.
+
     >>> logits = np.array([[2.0, 0.0], [0.0, 0.0]])
     >>> np.round(cross_entropy(logits, np.array([0, 1]), reduction="none"), 4)
     array([0.1269, 0.6931])
@@ -249,6 +252,9 @@ def cross_entropy_backward(logits, target, reduction="mean", d_out=1.0):
 
     Returns:
         Array of the shape and dtype of ``logits``.
+
+    Notes:
+        Equation: eq-train-softmax-gradient.
 
     >>> cross_entropy_backward(np.array([[0.0, 0.0]]), np.array([1]))
     array([[ 0.5, -0.5]])

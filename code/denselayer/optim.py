@@ -62,6 +62,7 @@ class SGD(_Optimizer):
 
     Notes:
         Equation: eq-sgd.
+        Equation: eq-train-momentum. Equation: eq-train-nesterov. Equation: eq-train-weight-decay.
         The first step with momentum takes the whole gradient, without dampening, as PyTorch does.
 
     >>> from denselayer import nn
@@ -113,6 +114,9 @@ class Adam(_Optimizer):
 
     Source:
         D. Kingma, J. Ba, "Adam: a method for stochastic optimization", ICLR 2015; ``torch.optim.Adam``.
+
+    Notes:
+        Equation: eq-train-adam.
 
     >>> from denselayer import nn
     >>> weight = nn.Parameter(np.array([1.0, 2.0]))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.datasets import load_digits
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -79,6 +80,30 @@ def activations(z, d_out):
         out = function(z)
         result |= {name: out} | gradients(out, d_out, {f"{name}, d_z": z})
     return result
+
+
+OPTIMISERS = {
+    "sgd": (torch.optim.SGD, {"lr": 0.07}),
+    "momentum": (torch.optim.SGD, {"lr": 0.02, "momentum": 0.8}),
+    "nesterov": (torch.optim.SGD, {"lr": 0.02, "momentum": 0.8, "nesterov": True}),
+    "weight decay": (torch.optim.SGD, {"lr": 0.07, "weight_decay": 0.5}),
+    "adam": (torch.optim.Adam, {"lr": 0.3}),
+}
+
+
+def optimisers(start, curvature):
+    """Forty steps of each down half the sum of ``curvature * parameter**2``, the start included."""
+    paths = {}
+    for name, (optimiser, options) in OPTIMISERS.items():
+        place = start.detach().clone().requires_grad_()
+        steps, path = optimiser([place], **options), [start.detach()]
+        for _ in range(40):
+            steps.zero_grad()
+            (curvature * place**2 / 2).sum().backward()
+            steps.step()
+            path.append(place.detach().clone())
+        paths[name] = torch.stack(path)
+    return paths
 
 
 class Bytes(TorchDispatchMode):
@@ -205,6 +230,7 @@ def draw():
         },
     )
     yield "activations", activations, {"z": np.linspace(-6, 6, 97, dtype=np.float32), "d_out": normal(97)}
+    yield "optimisers", optimisers, real(start=[4.0, 1.0], curvature=[1.0, 25.0])
 
 
 def real(**values):
@@ -222,14 +248,52 @@ def run(case, inputs, dtype):
     return {key: value.detach().numpy() for key, value in case(**tensors).items()}
 
 
+def digits_run(dtype):
+    """Train 64 -> 64 -> 10 on four fifths of the digits for 1,000 steps, as the chapter on training does.
+
+    The split and the start are drawn with seed 0; the batches of 36 come from the Generator of the start.
+    """
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    train = order[round(0.2 * len(order)) :]
+    x = torch.from_numpy((digits.data / 16)[train].astype(dtype))
+    target = torch.from_numpy(digits.target[train].astype(np.int64))
+    rng = np.random.default_rng(0)
+
+    def he(outputs, inputs):
+        return torch.from_numpy(rng.normal(0, (2 / inputs) ** 0.5, (outputs, inputs)).astype(dtype))
+
+    network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    network.to(x.dtype)
+    with torch.no_grad():
+        for at in (0, 2):
+            network[at].weight.copy_(he(*network[at].weight.shape))
+            network[at].bias.zero_()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+    for _ in range(25):
+        for rows in torch.from_numpy(rng.permutation(len(x))).split(36):
+            sgd.zero_grad()
+            loss = F.cross_entropy(network(x[rows]), target[rows])
+            loss.backward()
+            sgd.step()
+            losses.append(loss.item())
+    parameters = {name: value.detach().numpy() for name, value in network.named_parameters()}
+    return {"losses": np.array(losses, dtype=dtype)} | parameters
+
+
 def make():
-    """Yield (name, content of the file) for every case."""
+    """Yield (name, content of the file) for every case, and last for the training run."""
     versions = json.dumps({"torch": torch.__version__.split("+")[0], "numpy": np.__version__})
     for name, case, inputs in draw():
         content = {"versions": np.array(versions)} | {f"input/{key}": array for key, array in inputs.items()}
         for dtype in ("float32", "float64"):
             content |= {f"{dtype}/{key}": array for key, array in run(case, inputs, dtype).items()}
         yield name, content
+    content = {"versions": np.array(versions)}
+    for dtype in ("float32", "float64"):
+        content |= {f"{dtype}/{key}": array for key, array in digits_run(dtype).items()}
+    yield "digits-run", content
 
 
 def main(folder=FOLDER):

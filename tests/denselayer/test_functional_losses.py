@@ -1,5 +1,7 @@
 """Losses: values and gradients against PyTorch, exact arithmetic and differences, for every reduction."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -244,3 +246,28 @@ def test_softmax_sums_to_one_along_its_axis_and_is_pytorchs(dtype, axis):
 def test_softmax_of_nothing_is_nothing(shape):
     assert F.softmax(np.zeros(shape)).shape == shape
     assert F.log_softmax(np.zeros(shape)).shape == shape
+
+
+@pytest.mark.equation("eq-train-cross-entropy")
+def test_cross_entropy_is_the_mean_of_log_sum_exp_minus_the_right_score():
+    rng = np.random.default_rng(5)
+    logits, target = rng.standard_normal((6, 4)), rng.integers(0, 4, 6)
+    losses = [math.log(sum(math.exp(s) for s in row)) - row[c] for row, c in zip(logits, target, strict=True)]
+    probabilities = [
+        math.exp(row[c]) / sum(math.exp(s) for s in row) for row, c in zip(logits, target, strict=True)
+    ]
+    assert F.cross_entropy(logits, target) == pytest.approx(sum(losses) / 6, rel=1e-14)
+    assert F.cross_entropy(logits, target) == pytest.approx(-sum(map(math.log, probabilities)) / 6, rel=1e-14)
+
+
+@pytest.mark.equation("eq-train-softmax-gradient")
+def test_cross_entropy_gradient_is_softmax_minus_one_hot_over_the_number_of_samples():
+    rng = np.random.default_rng(6)
+    logits, target = rng.standard_normal((6, 4)), rng.integers(0, 4, 6)
+    expected = np.zeros((6, 4))
+    for n, k in np.ndindex(6, 4):
+        probability = math.exp(logits[n, k]) / sum(math.exp(s) for s in logits[n])
+        expected[n, k] = (probability - (k == target[n])) / 6
+    gradient = F.cross_entropy_backward(logits, target)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-13, atol=1e-16)
+    np.testing.assert_allclose(gradient, slopes(lambda s: F.cross_entropy(s, target), logits), atol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from denselayer import nn, optim
-from tests.denselayer.oracle import FLOATS, error, tensor
+from tests.denselayer.oracle import FLOATS, error, slopes, tensor
 
 every_dtype = pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
 SETTINGS = [
@@ -201,3 +201,69 @@ def test_a_network_learns_as_pytorchs_does(name):
         other.step()
         assert history[-1] == pytest.approx(expected.item(), rel=1e-10)
     assert history[-1] < 0.95 * history[0]
+
+
+def one_parameter(**options):
+    weight = nn.Parameter(np.array([2.0, -1.0, 0.5]))
+    return weight, optim.SGD([weight], lr=0.1, **options)
+
+
+def gradients(steps, seed=3):
+    return np.random.default_rng(seed).standard_normal((steps, 3))
+
+
+@pytest.mark.equation("eq-train-momentum")
+def test_momentum_goes_along_a_sum_of_all_gradients_that_fades_with_age():
+    weight, sgd = one_parameter(momentum=0.8)
+    seen = gradients(12)
+    for step, gradient in enumerate(seen):
+        before = weight.data.copy()
+        weight.grad = gradient
+        sgd.step()
+        faded = sum(0.8 ** (step - k) * seen[k] for k in range(step + 1))
+        np.testing.assert_allclose(weight.data, before - 0.1 * faded, rtol=1e-13)
+
+
+@pytest.mark.equation("eq-train-nesterov")
+def test_nesterov_keeps_the_place_ahead_of_momentum_where_the_gradient_is_taken():
+    """Nesterov's own form moves a place with momentum, and asks for the gradient one coasting step ahead."""
+    curvature = np.array([1.0, 4.0, 9.0])
+    weight, sgd = one_parameter(momentum=0.8, nesterov=True)
+    place, velocity = weight.data.copy(), np.zeros(3)
+    for _ in range(20):
+        ahead = place - 0.1 * 0.8 * velocity
+        np.testing.assert_allclose(weight.data, ahead, rtol=1e-12, atol=1e-14)
+        weight.grad = curvature * weight.data
+        sgd.step()
+        velocity = 0.8 * velocity + curvature * ahead
+        place = place - 0.1 * velocity
+
+
+@pytest.mark.equation("eq-train-weight-decay")
+def test_weight_decay_is_the_gradient_of_half_the_sum_of_squares_and_shrinks_by_a_factor():
+    weight, sgd = one_parameter(weight_decay=0.3)
+    penalised, plain = one_parameter()
+    for gradient in gradients(10):
+        before = weight.data.copy()
+        weight.grad = gradient
+        penalty = slopes(lambda w: 0.3 / 2 * np.sum(w**2), penalised.data.copy())
+        penalised.grad = gradient + penalty
+        sgd.step()
+        plain.step()
+        np.testing.assert_allclose(weight.data, (1 - 0.1 * 0.3) * before - 0.1 * gradient, rtol=1e-13)
+        np.testing.assert_allclose(weight.data, penalised.data, rtol=1e-8)
+
+
+@pytest.mark.equation("eq-train-adam")
+def test_adam_divides_a_weighted_mean_of_the_gradients_by_the_root_of_that_of_their_squares():
+    weight = nn.Parameter(np.array([2.0, -1.0, 0.5]))
+    adam = optim.Adam([weight], lr=0.1, betas=(0.7, 0.9), eps=1e-3)
+    seen = gradients(12)
+    for step, gradient in enumerate(seen):
+        before = weight.data.copy()
+        weight.grad = gradient
+        adam.step()
+        ages = np.arange(step, -1, -1)
+        mean = np.average(seen[: step + 1], axis=0, weights=0.7**ages)
+        square = np.average(seen[: step + 1] ** 2, axis=0, weights=0.9**ages)
+        np.testing.assert_allclose(weight.data, before - 0.1 * mean / (np.sqrt(square) + 1e-3), rtol=1e-12)

@@ -8,7 +8,7 @@ from importlib import import_module, resources
 import pytest
 
 import denselayer
-from denselayer import cost, functional, nn, optim
+from denselayer import cost, data, functional, nn, optim, training
 
 MODULES = [import_module(f"denselayer.{info.name}") for info in pkgutil.iter_modules(denselayer.__path__)]
 INHERITING = {"MSELoss", "CrossEntropyLoss", "BCEWithLogitsLoss"}
@@ -25,7 +25,7 @@ def public(module):
 
 REFERENCE = [
     pytest.param(thing, id=f"{module.__name__.partition('.')[2]}.{name}")
-    for module in (functional, nn, optim, cost)
+    for module in (functional, nn, optim, cost, data, training)
     for name, thing in public(module)
 ]
 FUNCTIONS = [parameters for parameters in REFERENCE if inspect.isfunction(parameters.values[0])]
@@ -77,9 +77,9 @@ def test_package_tells_type_checkers_that_it_is_meant_to_be_read():
     assert resources.files("denselayer").joinpath("py.typed").is_file()
 
 
-def test_package_exports_its_seven_modules_and_its_version():
+def test_package_exports_its_nine_modules_and_its_version():
     assert denselayer.__all__ == sorted(
-        ["functional", "nn", "optim", "gradcheck", "layouts", "agreement", "cost"]
+        ["functional", "nn", "optim", "gradcheck", "layouts", "agreement", "cost", "data", "training"]
     )
     assert all(inspect.ismodule(getattr(denselayer, name)) for name in denselayer.__all__)
     assert denselayer.__version__.count(".") == 2
