@@ -232,6 +232,8 @@ class _Renderer:
                 figures += [image, ""]
             elif self.kind == "tbl" and "text/html" in data:
                 tables += _raw(CAPTION.sub("", _scrolling(_joined(data["text/html"]))))
+            elif self.kind == "tbl" and "text/markdown" in data:
+                tables += ["", _joined(data["text/markdown"]), ""]
             else:
                 shown += self._output(output)
         if figures or tables:

@@ -176,6 +176,14 @@ def test_a_table_with_a_caption_of_the_chapter_loses_its_own():
     assert "own caption" in rendered(code("one", sample_book.OUTPUTS["tbl-first-made"]))
 
 
+def test_a_table_in_markdown_is_a_table_with_the_caption_of_the_chapter():
+    outputs = [image("text/markdown", "| a | b |\n|:--|:--|\n| $x^2$ | 1 |")]
+    lines = rendered(code("tbl-one", outputs, **{"tbl-cap": "Mine"})).splitlines()
+    start = lines.index("::::::: {#tbl-one}")
+    end = lines.index(":::::::")
+    assert lines[start + 1 : end] == ["", "| a | b |", "|:--|:--|", "| $x^2$ | 1 |", "", "", "Mine"]
+
+
 def test_plain_text_is_shown_only_where_there_is_nothing_better():
     both = sample_book.display(text_plain="PLAIN", text_html="<b>RICH</b>")
     assert "PLAIN" not in rendered(code("one", [both]))
