@@ -15,10 +15,10 @@ def topics():
 
 
 @pytest.fixture(scope="module")
-def covered(chapters):
-    """Id -> the sections that cover it."""
+def covered(book):
+    """Id -> the sections that cover it, in chapters and appendices."""
     found = {}
-    for page in chapters:
+    for page in book.pages:
         for heading in page.document.headings:
             for identifier in heading.attributes.pairs.get("covers", "").split():
                 found.setdefault(identifier, []).append(heading.attributes.id)
