@@ -125,7 +125,7 @@ class Report:
     total: int = 0
     """How many entries the arrays have; with ``max_entries`` not all of them were checked."""
     show: int = 5
-    kind: str = "entries"
+    kind: Literal["entries", "directions"] = "entries"
     """What the entries are: ``"entries"`` of arrays, or ``"directions"``."""
 
     @property
@@ -178,9 +178,8 @@ class Report:
         if not self.total:
             return "gradient check: nothing to check, all arrays are empty"
         wrong = f"{len(self.failures)} wrong" if self.failures else "none wrong"
-        return (
-            f"gradient check {'passed' if self.ok else 'FAILED'}: {checked}{of} {self.kind} checked, {wrong}"
-        )
+        kind = {"entries": "entry", "directions": "direction"}[self.kind] if self.total == 1 else self.kind
+        return f"gradient check {'passed' if self.ok else 'FAILED'}: {checked}{of} {kind} checked, {wrong}"
 
     def _kink_lines(self):
         if not self.kinks:

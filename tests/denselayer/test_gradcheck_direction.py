@@ -75,7 +75,7 @@ def test_wrong_gradients_are_found_with_one_direction(name, seed):
     with np.errstate(invalid="ignore"):
         report = check_direction(loss, params, DEFECTS[name](grads), rng=seed)
     assert not report.ok
-    assert "FAILED: 1 directions checked, 1 wrong" in str(report)
+    assert "FAILED: 1 direction checked, 1 wrong" in str(report)
 
 
 @pytest.mark.equation("eq-check-direction")
