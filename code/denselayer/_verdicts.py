@@ -12,6 +12,9 @@ from ._complex_step import complex_slopes
 from ._slopes import NOISE, Probe, Slopes, plain_number
 from ._validate import float_array
 
+LOOSE, TINY = 1e-4, 1e-12
+"""How much two values of the loss for the same arrays may differ, relatively and absolutely."""
+
 
 def relative_error(analytic, numeric):
     """``|analytic - numeric| / max(|analytic|, |numeric|)``: 0 for equal numbers, 2 for opposite ones.
@@ -103,7 +106,7 @@ class Judge:
         ratio = 16 if self.probe.precision == np.float64 else 4
         levels = [slopes, self.probe.slopes(index, ratio), self.probe.slopes(index, ratio**2)]
         if self._keeps_its_jump(levels, ratio**2):
-            return self._at_a_kink(index, analytic, levels[2])
+            return self._at_a_kink(index, analytic, levels)
         level = self._coarsest_smooth(levels, 4 * ratio)
         chosen = levels[level]
         truncation = 2 * abs(chosen.central - levels[level + 1].central) if level < 2 else 0.0
@@ -114,7 +117,11 @@ class Judge:
         finest = levels[-1]
         return finest.jump > max(self._noise(finest), 4 * levels[0].jump / shrink)
 
-    def _at_a_kink(self, index, analytic, finest):
+    def _at_a_kink(self, index, analytic, levels):
+        """Between the slopes of both sides there is none; where they grow with 1 / step, the loss jumps."""
+        finest = levels[-1]
+        if finest.jump > 4 * levels[0].jump + self._noise(finest):
+            return self._verdict(index, analytic, finest, np.inf)
         low, high = sorted((finest.left, finest.right))
         excess = self._excess(analytic, min(max(analytic, low), high), finest)
         return self._verdict(index, analytic, finest, excess, kink=excess <= 1)
@@ -184,7 +191,7 @@ class DirectionJudge(Judge):
         shrinks = [4**level for level in range(1, 5 if self.probe.precision == np.float64 else 3)]
         levels = [slopes, *(self.probe.slopes(index, shrink) for shrink in shrinks)]
         if self._keeps_its_jump(levels, shrinks[-1]):
-            return self._at_a_kink(index, analytic, levels[-1])
+            return self._at_a_kink(index, analytic, levels)
         changes = [2 * abs(coarse.central - fine.central) for coarse, fine in pairwise(levels)]
         unsure = [change + self._noise(level) for change, level in zip(changes, levels, strict=False)]
         best = int(np.argmin(unsure))
@@ -295,12 +302,21 @@ def findings_before(loss, params, grads):
     """Return sentences on what makes a comparison of slopes meaningless."""
     findings = [sentence for name in params for sentence in _misfit(name, params[name], grads[name])]
     if not findings:
-        value = float(np.real(plain_number(loss({name: array.copy() for name, array in params.items()}))))
+        value, again = (_value(loss, params) for _ in range(2))
         if not np.isfinite(value):
             broken = [name for name, array in params.items() if not np.isfinite(array).all()]
             where = f"{', '.join(broken)} is not finite" if broken else "look for overflow, log(0) or 0 / 0"
             findings.append(f"the loss is {value} where the slopes should be measured: {where}.")
+        elif abs(again - value) > LOOSE * max(abs(value), abs(again)) + TINY:
+            findings.append(
+                f"the loss is {value:.6g} and then {again:.6g} for the same arrays: fix its random numbers."
+            )
     return tuple(findings)
+
+
+def _value(loss, params):
+    """The loss as a plain number, whatever dtype it computes in."""
+    return float(np.real(plain_number(loss({name: array.copy() for name, array in params.items()}))))
 
 
 def _misfit(name, array, gradient):

@@ -227,8 +227,8 @@ def check_gradients(
         show: how many of the worst entries the report shows.
 
     Returns:
-        A Report. A gradient that is None or has a wrong shape, a loss that is NaN or infinite, and slopes
-        that drown in the rounding of the loss are findings.
+        A Report. A gradient that is None or has a wrong shape, a loss that is NaN or infinite or that is
+        another one in each call, and slopes that drown in the rounding of the loss are findings.
 
     Raises:
         ValueError: the keys of ``params`` and ``grads`` differ, or as `numerical_gradient`.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from denselayer import functional as F
 from denselayer import nn
-from denselayer.gradcheck import check_direction, miss_probability
+from denselayer.gradcheck import check_direction, check_gradients, miss_probability
 
 
 def layer(seed=0, dtype=np.float64, batch=5, inputs=4, outputs=3):
@@ -105,10 +105,10 @@ def test_the_loss_is_evaluated_a_handful_of_times_however_many_entries_there_are
         return np.sin(p["weight"]).sum()
 
     assert check_direction(loss, {"weight": weight}, {"weight": np.cos(weight)}).ok
-    assert len(calls) == 4  # is it finite, at the point, and to either side
+    assert len(calls) == 5  # twice to see that it is finite and a function, at the point, to either side
     calls.clear()
     assert check_direction(loss, {"weight": weight}, {"weight": np.cos(weight)}, directions=3).ok
-    assert len(calls) == 8
+    assert len(calls) == 9
 
 
 def test_the_arrays_are_never_touched_and_the_directions_are_the_same_every_time():
@@ -198,6 +198,32 @@ def test_a_slope_that_drowns_in_rounding_is_a_finding():
         {"large": np.zeros(2), "small": np.array([1e-9])},
     )
     assert not report.ok
+
+
+def test_a_loss_with_random_numbers_is_a_finding():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20)
+
+    def dropout(p):
+        return np.sum(p["x"] ** 2 * (rng.random(20) < 0.5))
+
+    for check in (check_direction, check_gradients):
+        report = check(dropout, {"x": x}, {"x": x})
+        assert not report.ok
+        assert "for the same arrays: fix its random numbers" in report.findings[0]
+    mask = rng.random(20) < 0.5
+    assert check_direction(lambda p: np.sum(p["x"] ** 2 * mask), {"x": x}, {"x": 2 * x * mask}).ok
+
+
+@pytest.mark.parametrize("claim", [0.0, 1.0, 100.0])
+def test_a_loss_that_jumps_has_no_right_gradient(claim):
+    """Its one-sided slopes grow as the step shrinks, so every claim would lie between them."""
+    params, grads = {"x": np.array([0.0, 1.0])}, {"x": np.array([claim, 0.0])}
+    for check in (check_direction, check_gradients):
+        assert not check(lambda p: np.sum(p["x"] > 0.0).astype(float), params, grads).ok
+    after = {"x": np.array([1e-3, 1.0])}
+    for check in (check_direction, check_gradients):
+        assert check(lambda p: np.sum(p["x"] > 0.0) + np.sum(p["x"]), after, {"x": np.ones(2)}).ok
 
 
 def test_findings_come_before_the_measurement():
