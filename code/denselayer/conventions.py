@@ -23,9 +23,6 @@ from ._table import text_table
 from ._validate import choice, complaint
 from .layouts import LAYOUTS, Layout
 
-_WIDTHS = (22, 23, 32, 23)
-"""Of the columns of a table, where a page has to break its lines."""
-
 BATCHES: tuple[str, ...] = get_args(Batch)
 REDUCTIONS: tuple[str, ...] = get_args(Reduction)
 STORAGE = ("input", "weight", "bias", "output")
@@ -152,7 +149,7 @@ class Table:
 
     def _repr_markdown_(self):
         """A pipe table, its second column in math and its third in code, for a notebook."""
-        lines = [self.header, [f":{'-' * width}" for width in _WIDTHS[: len(self.header)]]]
+        lines = [self.header, (":---",) * len(self.header)]
         lines += [(first, f"${tex}$", f"`{code}`", *rest) for first, tex, code, *rest in self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
