@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from denselayer import cost, nn, optim
+from denselayer import agreement, cost, nn, optim
 
 LAYERS = [
     (batch, ins, outs)
@@ -414,3 +414,10 @@ def test_wrong_calls_are_told_why(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_the_stored_counts_of_pytorch_are_met_exactly():
+    stored = agreement.load_fixture("costs")
+    assert all((values < 2**24).all() for values in stored.expected["float32"].values())
+    for row in agreement.agreement("costs").rows:
+        assert row.max_abs == 0, row
