@@ -29,7 +29,7 @@ INITS = {
 }
 DRAWN = {
     "ReLU": ("relu", {}),
-    "leaky ReLU, slope 0.1": ("leaky_relu", {"negative_slope": 0.1}),
+    "leaky ReLU (0.1)": ("leaky_relu", {"negative_slope": 0.1}),
     "sigmoid": ("sigmoid", {}),
     "tanh": ("tanh", {}),
     "softplus": ("softplus", {}),
@@ -53,7 +53,7 @@ def straight_or_bent(*, weight1=None, bias1=None, weight2=None, bias2=None) -> F
     w1, b1 = _array("bend_weight1", weight1), _array("bend_bias1", bias1)
     w2, b2 = _array("bend_weight2", weight2), _array("bend_bias2", bias2)
     x = np.linspace(-1, 1, 401)[:, None]
-    fig, axes = style.new_figure(5.2, 2.9, ncols=2, sharey=True)
+    fig, axes = style.new_figure(4.6, 2.8, ncols=2, sharey=True)
     for ax, name, between in zip(axes, ("straight", "bent"), (F.identity, F.relu), strict=True):
         hidden = between(F.linear(x, w1, b1))
         for unit, colour in enumerate([style.BLUE, style.ORANGE, style.GREEN][: len(w1)]):
@@ -82,7 +82,7 @@ def bottleneck(*, down=None, up=None, again=None, seed: int | None = None) -> Fi
         for weight in chain:
             moved = [F.linear(points, weight) for points in moved]
         stages.append((name, moved))
-    fig, axes = style.new_figure(6.0, 2.4, ncols=3)
+    fig, axes = style.new_figure(5.0, 2.0, ncols=3)
     for number, (ax, (name, (few, many))) in enumerate(zip(axes, stages, strict=True)):
         look = {"linestyle": "none", "markersize": 5}
         ax.plot(*many.T, "o", color=style.BLUE, fillstyle="none", gid=f"outer-{number}", **look)
@@ -98,7 +98,7 @@ def activations(*, reach: float | None = None, flat: float | None = None) -> Fig
     """Each activation and its slope, on grey where the size of the slope is below ``flat``."""
     reach, flat = _setting("reach", reach), _setting("flat", flat)
     z = np.linspace(-reach, reach, 1201)
-    fig, axes = style.new_figure(6.0, 8.6, nrows=4, ncols=2, sharex=True)
+    fig, axes = style.new_figure(4.6, 7.4, nrows=4, ncols=2, sharex=True, sharey=True)
     for ax, (title, (name, options)) in zip(axes.flat, DRAWN.items(), strict=False):
         values = getattr(F, name)(z, **options)
         slopes = getattr(F, f"{name}_backward")(np.ones_like(z), z, **options)
@@ -114,8 +114,9 @@ def activations(*, reach: float | None = None, flat: float | None = None) -> Fig
     key.plot([], [], color=style.ORANGE, linestyle="--", label="slope")
     key.fill_between([], [], [], color=(style.GREY, 0.2), label=f"|slope| < {flat:g}")
     key.legend(loc="center")
+    even = 2 * np.arange(-(reach // 2), reach // 2 + 1)
     for ax in (axes[3, 0], axes[2, 1]):
-        ax.set_xlabel("z")
+        ax.set(xlabel="z", xticks=even)
         ax.tick_params(axis="x", labelbottom=True)
     return fig
 
@@ -191,7 +192,7 @@ def _curves(axes: Axes, measured: dict, init: str, quantity: str) -> None:
 def signal_scale(*, measured: dict | None = None, network: dict | None = None) -> Figure:
     """Size and spread of the signal behind each of many layers, one row of panels per initialisation."""
     measured = _measured(measured, network)
-    fig, axes = style.new_figure(6.0, 8.0, nrows=3, ncols=2, sharex=True, sharey="col")
+    fig, axes = style.new_figure(4.8, 7.4, nrows=3, ncols=2, sharex=True, sharey="col")
     for row, (init, title) in zip(axes, INITS.items(), strict=True):
         for ax, quantity in zip(row, ("size", "spread"), strict=True):
             _curves(ax, measured, init, quantity)
@@ -207,7 +208,7 @@ def signal_scale(*, measured: dict | None = None, network: dict | None = None) -
 def gradient_scale(*, measured: dict | None = None, network: dict | None = None) -> Figure:
     """Size of the gradient with respect to the input of each layer, for two initialisations."""
     measured = _measured(measured, network)
-    fig, axes = style.new_figure(6.0, 3.9, ncols=2, sharey=True)
+    fig, axes = style.new_figure(4.8, 3.8, ncols=2, sharey=True)
     for ax, init in zip(axes, ("xavier", "he"), strict=True):
         _curves(ax, measured, init, "gradient")
         ax.set_title({"xavier": "Xavier", "he": "He"}[init], loc="left")
@@ -234,7 +235,7 @@ def deep_scalar(depth: int, start: float, target: float, lr: float, steps: int) 
 def plateaus(*, descent: dict | None = None) -> Figure:
     """Gradient descent on one, two and three weights in a row that compute the same function at the start."""
     numbers = _setting("descent", descent)
-    fig, ax = style.new_figure(5.2, 3.1)
+    fig, ax = style.new_figure(4.6, 3.0)
     looks = [(style.BLUE, "-"), (style.ORANGE, "--"), (style.GREEN, "-."), (style.RED, ":")]
     for depth, (colour, dashes) in zip(numbers["depths"], looks, strict=False):
         losses = deep_scalar(depth, numbers["start"], numbers["target"], numbers["lr"], numbers["steps"])

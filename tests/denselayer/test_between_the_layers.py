@@ -221,7 +221,7 @@ def test_an_activation_is_its_formula(name, expected, options):
         ),
         pytest.param(
             "silu",
-            lambda z: logistic(z) * (1 + z * (1 - logistic(z))),
+            lambda z: logistic(z) + z * logistic(z) * (1 - logistic(z)),
             {},
             marks=pytest.mark.equation("eq-silu-slope"),
         ),
