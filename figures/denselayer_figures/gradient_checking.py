@@ -138,7 +138,7 @@ def secants(*, step: float | None = None) -> Figure:
 @style.styled
 def step_curve() -> Figure:
     """The error of central differences against the step, in float32 and float64, with the theory."""
-    fig, ax = style.new_figure(5.6, 4.2)
+    fig, ax = style.new_figure(5.2, 4.2)
     for dtype, colour, marker in ((np.float32, style.ORANGE, "s"), (np.float64, style.BLUE, "o")):
         name = np.dtype(dtype).name
         chosen, errors = measured_errors("central", dtype)
@@ -161,7 +161,7 @@ def step_curve() -> Figure:
 @style.styled
 def methods() -> Figure:
     """The error of three ways to measure a slope against the step, in float64."""
-    fig, ax = style.new_figure(5.6, 4.2)
+    fig, ax = style.new_figure(5.2, 4.2)
     kinds = [
         ("forward", style.ORANGE, "s", (1e-6, 3e-3), "one-sided"),
         ("central", style.BLUE, "o", (1.2e-3, 2e-12), "two-sided"),
@@ -192,7 +192,7 @@ def methods() -> Figure:
 def kink(*, step: float | None = None, offset: float | None = None) -> Figure:
     """Slopes to the left and to the right of a point on the corner of a ReLU, and of one beside it."""
     step, offset = _setting("kink_step", step), _setting("kink_offset", offset)
-    fig, axes = style.new_figure(6.0, 3.1, ncols=2, sharey=True)
+    fig, axes = style.new_figure(5.4, 3.1, ncols=2, sharey=True)
     places = [("on", 0.0, "the point is on the corner"), ("beside", -offset * step, "the corner is within h")]
     for ax, (gid, here, title) in zip(axes, places, strict=True):
         line = np.array([-1.9, 0.0, 1.9]) * step
@@ -238,7 +238,7 @@ def reduction(*, batches: list[int] | None = None) -> Figure:
     numbers = _setting("reduction")
     batches = numbers["batches"] if batches is None else batches
     options = {name: numbers[name] for name in ("lr", "steps", "seed")}
-    fig, axes = style.new_figure(6.0, 3.9, ncols=2, sharey=True)
+    fig, axes = style.new_figure(5.4, 3.9, ncols=2, sharey=True)
     for ax, batch in zip(axes, batches, strict=True):
         kinds = [
             ("right", 1.0, {"color": style.GREEN, "linewidth": 5.0}),
