@@ -233,7 +233,7 @@ def test_boxes_that_scroll_sideways_can_be_scrolled_with_the_keyboard(open_page)
     opened = open_page(CHAPTER, width=360)
     for href in PAGES:
         stuck = opened.go(href).evaluate(
-            """() => [...document.querySelectorAll("main :is(pre, .table-scroll, .equation-body)")]
+            """() => [...document.querySelectorAll("main :is(pre, .table-scroll, .figure-scroll, .equation-body)")]
               .filter((box) => box.scrollWidth > box.clientWidth + 1 && box.getClientRects().length)
               .filter((box) => box.tabIndex !== 0).length"""
         )

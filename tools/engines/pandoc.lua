@@ -98,8 +98,7 @@ local function open_float(kind, id)
 end
 
 local function figure_blocks(id, content, caption)
-  local blocks = pandoc.Blocks({ open_float("fig", id) })
-  blocks:extend(content)
+  local blocks = pandoc.Blocks({ open_float("fig", id), pandoc.Div(content, { class = "figure-scroll" }) })
   blocks:extend({ html("<figcaption>"), captioned(id, caption), html("</figcaption></figure>") })
   return blocks
 end
