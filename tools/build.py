@@ -164,4 +164,7 @@ def swap(site: Path, output: Path) -> None:
 
 def is_site(folder: Path) -> bool:
     """Whether a folder holds what a build wrote, or nothing, so that replacing it loses nothing."""
-    return folder.is_dir() and (not any(folder.iterdir()) or (folder / "index.html").is_file())
+    if not folder.is_dir():
+        return False
+    made = [folder / "index.html", folder / DOWNLOADS]
+    return not any(folder.iterdir()) or all(path.exists() for path in made)
