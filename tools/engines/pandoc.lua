@@ -284,7 +284,7 @@ local function cross_reference(citation)
   if #content > 0 then
     content:extend({ pandoc.Space(), pandoc.Str(found.number) })
   else
-    content:insert(pandoc.Str((text:gsub(" ", "\u{a0}"))))
+    content:insert(pandoc.Str((text:gsub(" ", "\u{a0}", 1))))
   end
   return pandoc.Link(content, found.href, found.title or "", { class = "quarto-xref" })
 end
