@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -145,7 +146,9 @@ def test_a_chapter_can_be_executed_where_an_event_loop_runs(make_book):
     async def inside_a_loop():
         return run(make_book(HEAD + cell("one", "n = 1") + "Now `{python} n + 1`.\n"))
 
-    assert list(asyncio.run(inside_a_loop()).values.values()) == ["2"]
+    with ThreadPoolExecutor(1) as pool:
+        results = pool.submit(asyncio.run, inside_a_loop()).result()
+    assert list(results.values.values()) == ["2"]
 
 
 def test_a_failing_chapter_leaves_every_notebook_as_it_was(make_book):
