@@ -77,9 +77,7 @@ def build(
     book = load_book(root, profile)
     markup.check_book(book)
     registry = collect(book)
-    warnings = tuple(
-        f"{found}; refresh it with `{stale.COMMAND}`" for found in stale.find_stale(book, registry)
-    )
+    warnings = stale_warnings(book, registry)
     progress.start(len(book.pages))
     with aside(output) as site:
         streams, provenance = composed(book, registry, site)
@@ -91,6 +89,18 @@ def build(
             raise BuildError("\n".join([f"{error}", "Perhaps because of this:", *warnings])) from error
         swap(site, output)
     return Built(output / book.pages[0].href, chosen.describe(), warnings)
+
+
+def stale_warnings(book: Book, registry: Registry) -> tuple[str, ...]:
+    """One line for each notebook that is older than what it was made from.
+
+    Notebooks are made without a profile, so that is what they are compared with.
+    """
+    if book.profile:
+        book = load_book(book.root)
+        registry = collect(book)
+    found = stale.find_stale(book, registry)
+    return tuple(f"{each}; refresh it with `{stale.COMMAND}`" for each in found)
 
 
 def composed(book: Book, registry: Registry, site: Path) -> tuple[dict[str, compose.Stream], dict[str, str]]:
@@ -154,4 +164,7 @@ def swap(site: Path, output: Path) -> None:
 
 def is_site(folder: Path) -> bool:
     """Whether a folder holds what a build wrote, or nothing, so that replacing it loses nothing."""
-    return folder.is_dir() and (not any(folder.iterdir()) or (folder / "index.html").is_file())
+    if not folder.is_dir():
+        return False
+    made = [folder / "index.html", folder / DOWNLOADS]
+    return not any(folder.iterdir()) or all(path.exists() for path in made)

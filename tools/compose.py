@@ -230,8 +230,8 @@ class _Renderer:
             data = output.get("data", {})
             if self.kind == "fig" and (image := self._image(data)):
                 figures += [image, ""]
-            elif self.kind == "tbl" and "text/html" in data:
-                tables += _raw(CAPTION.sub("", _scrolling(_joined(data["text/html"]))))
+            elif self.kind == "tbl" and (table := _html(data)):
+                tables += _raw(CAPTION.sub("", _scrolling(table)))
             elif self.kind == "tbl" and "text/markdown" in data:
                 tables += ["", _joined(data["text/markdown"]), ""]
             else:
@@ -258,9 +258,8 @@ class _Renderer:
         return self._display(output["data"])
 
     def _display(self, data: Mapping[str, Any]) -> list[str]:
-        if "text/html" in data:
-            content = _raw(_scrolling(_joined(data["text/html"])))
-            return _div("cell-output cell-output-display", content)
+        if html := _html(data):
+            return _div("cell-output cell-output-display", _raw(_scrolling(html)))
         if image := self._image(data):
             caption = str(self.options.get("fig-cap") or "")
             return _div("cell-output cell-output-display", [image, "", caption] if caption else [image])
@@ -289,6 +288,14 @@ def _options(cell: Cell) -> Mapping[str, Any]:
 
 def _joined(text: str | list[str]) -> str:
     return text if isinstance(text, str) else "".join(text)
+
+
+def _html(data: Mapping[str, Any]) -> str:
+    """The HTML of an output: its own, or a Markdown output that is one HTML table; else empty."""
+    if "text/html" in data:
+        return _joined(data["text/html"])
+    markdown = _joined(data.get("text/markdown", ""))
+    return markdown if markdown.lstrip().startswith("<table") else ""
 
 
 def merged_streams(outputs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -393,8 +400,8 @@ def _quarto_output(output: dict[str, Any], strip_caption: bool) -> dict[str, Any
     if output["output_type"] == "error":
         return output | {"traceback": []}
     data = dict(output.get("data") or {})
-    if "text/html" in data:
-        text = _joined(data.pop("text/html"))
+    if text := _html(data):
+        data.pop("text/html", None)
         data["text/markdown"] = "\n".join(_raw(CAPTION.sub("", text) if strip_caption else text))
         output["data"] = data
     for mime in set(data) & set(IMAGES):

@@ -15,7 +15,8 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,9 +59,19 @@ def execute(draft: Draft, root: Path, *, timeout: int = TIMEOUT, progress: Progr
     (root / "notebooks").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-") as scratch:
         try:
-            return asyncio.run(_Run(draft, root, timeout, progress).all(Path(scratch)))
+            return _complete(_Run(draft, root, timeout, progress).all(Path(scratch)))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
+
+
+def _complete(work: Coroutine[Any, Any, Results]) -> Results:
+    """Run to the end; in a thread of its own where this one has a running event loop, as in Jupyter."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def _write_kernelspec(scratch: Path) -> Path:

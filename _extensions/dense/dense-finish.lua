@@ -200,12 +200,34 @@ local function breakable(math)
   return inlines
 end
 
+-- A formula and the punctuation that touches it stay in one line.
+local function keep_together(inlines)
+  local result = pandoc.Inlines({})
+  local index = 1
+  while index <= #inlines do
+    local inline, after = inlines[index], inlines[index + 1]
+    local mark = after and after.t == "Str" and after.text:match("^[%.,;:!%?%)%]]+")
+    if inline.t == "Math" and inline.mathtype == "InlineMath" and mark then
+      result:insert(pandoc.Span({ inline, pandoc.Str(mark) }, { class = "keep" }))
+      after.text = after.text:sub(#mark + 1)
+      if after.text == "" then
+        index = index + 1
+      end
+    else
+      result:insert(inline)
+    end
+    index = index + 1
+  end
+  return result
+end
+
 local function scrolling(element)
   return { html('<div class="table-scroll">'), element, html("</div>") }
 end
 
 return {
   { Math = breakable },
+  { Inlines = keep_together },
   { Para = split_display, Plain = split_display },
   { Div = finish_div, Table = scrolling },
 }

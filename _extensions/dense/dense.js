@@ -94,18 +94,23 @@
   function reveal() {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
+    let opened = false;
     for (let node = target; node; node = node.parentElement) {
-      if (node.tagName === "DETAILS") node.open = true;
+      if (node.tagName === "DETAILS" && !node.open) {
+        node.open = opened = true;
+      }
       if (node.getAttribute("role") === "tabpanel" && node.hidden) {
         document.getElementById(node.getAttribute("aria-labelledby"))?.click();
+        opened = true;
       }
     }
-    target.scrollIntoView();
+    if (opened) target.scrollIntoView();
   }
 
   function markScrollable() {
-    for (const box of document.querySelectorAll("main :is(pre, .table-scroll, .equation-body)")) {
+    for (const box of document.querySelectorAll("main :is(pre, .table-scroll, .figure-scroll, .equation-body)")) {
       const scrolls = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("scrolls", scrolls);
       if (scrolls) box.tabIndex = 0;
       else if (box.tabIndex === 0) box.removeAttribute("tabindex");
     }

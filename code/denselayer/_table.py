@@ -27,6 +27,9 @@ def text_table(header, rows, *, left=1):
 def html_table(css_class, caption, header, rows):
     """Write a table with a caption and scoped header cells, and leave its looks to the page.
 
+    Objects hand it out as Markdown (``_repr_markdown_``), which may hold HTML tables: Quarto takes an HTML
+    output for a widget and makes its page load scripts from another host.
+
     >>> print(html_table("agreement", "a < b", ["what", "ulp"], [["out", "0"]]))
     <table class="agreement">
     <caption>a &lt; b</caption>

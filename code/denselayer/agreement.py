@@ -116,7 +116,7 @@ class Table:
     def __repr__(self):
         return f"<Table {self.title!r}: {len(self.rows)} rows, {'ok' if self.ok else 'NOT ok'}>"
 
-    def _repr_html_(self):
+    def _repr_markdown_(self):
         return html_table("agreement", self.title, self._header, self._cells())
 
     _header = ("what", "dtype", "max abs", "max rel", "max ulp", "bound (ulp)", "within")

@@ -154,7 +154,7 @@ class Report:
     def __repr__(self):
         return f"<Report: {self._headline()}>"
 
-    def _repr_html_(self):
+    def _repr_markdown_(self):
         caption = " ".join([self._headline(), *self.findings, *self._kink_lines()])
         return html_table("gradcheck", caption, self._header, self._cells())
 

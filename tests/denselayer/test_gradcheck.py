@@ -548,7 +548,7 @@ def test_the_worst_entries_come_first():
     lines = str(report).splitlines()
     assert lines[0] == "gradient check FAILED: 4 entries checked, 2 wrong"
     assert lines[-2].split() == ["w[3]", "24", "8", "6.7e-01", "wrong"]
-    html = report._repr_html_()
+    html = report._repr_markdown_()
     assert '<table class="gradcheck">' in html
     assert '<th scope="row">w[3]</th>' in html
     assert "style=" not in html

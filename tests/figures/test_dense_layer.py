@@ -13,6 +13,7 @@ from matplotlib.container import BarContainer
 from denselayer_figures import dense_layer, style
 
 WEIGHT = np.array([[0.5, -1, 2], [-0.25, 0.5, 1], [1, 0.25, -0.5]])
+FIGURES = [name for name, member in vars(dense_layer).items() if getattr(member, "is_figure", False)]
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +31,39 @@ def artists(figure, prefix: str) -> dict[str, object]:
     return {artist.get_gid(): artist for artist in found}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name for name, member in vars(dense_layer).items() if getattr(member, "is_figure", False)],
-)
+@pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_from_the_parameters_file_alone(name, tmp_path):
     figure = getattr(dense_layer, name)()
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5_000
     assert figure.get_facecolor()[3] == 0, "the background is transparent"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_keeps_its_text_readable_when_shrunk_to_a_phone(name):
+    figure = getattr(dense_layer, name)()
+    shrunk = min(1, 312 / (figure.get_figwidth() * 72))  # a phone's column is 312 CSS pixels wide
+    written = [text for text in figure.findobj(plt.Text) if text.get_text() and text.get_visible()]
+    assert min(text.get_fontsize() for text in written) * shrunk >= 7
+
+
+@pytest.mark.parametrize("name", ["units_and_weights", "shape_flow", "split_matrix"])
+def test_nothing_is_filled_white_so_nothing_turns_black_on_the_dark_page(name):
+    figure = getattr(dense_layer, name)()
+    boxes = [text.get_bbox_patch() for text in figure.findobj(plt.Text)]
+    patches = [patch for axes in figure.axes for patch in axes.patches] + [box for box in boxes if box]
+    opaque = {to_hex(patch.get_facecolor()) for patch in patches if patch.get_facecolor()[3] > 0}
+    assert "#ffffff" not in opaque
+
+
+def test_each_line_of_the_graph_leaves_a_gap_for_its_number():
+    figure = dense_layer.units_and_weights()
+    figure.canvas.draw()
+    labels = artists(figure, "label-")
+    for gid, line in artists(figure, "weight-").items():
+        along = line.get_transform().transform(line.get_xydata())
+        label = labels[f"label-{gid}"].get_window_extent()
+        assert along[1, 0] < label.x0 and label.x1 < along[3, 0]
 
 
 def test_the_graph_has_one_line_for_each_weight_and_colour_tells_the_sign():

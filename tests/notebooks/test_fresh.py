@@ -1,5 +1,6 @@
 """The committed notebooks belong to the chapters, the package, the figures and the pinned versions."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,11 @@ def test_nothing_in_a_notebook_names_this_machine():
         text = page.notebook.read_text(encoding="utf-8")
         for place in (str(ROOT), str(Path.home())):
             assert len(place) < 4 or place not in text, f"{page.notebook.name}: {place}"
+
+
+@pytest.mark.parametrize("page", BOOK.notebooks, ids=lambda page: page.source.stem)
+def test_no_output_makes_quarto_load_scripts_from_another_host(page):
+    """A plain `quarto render` takes every HTML or JavaScript output for a widget that needs a CDN."""
+    cells = json.loads(page.notebook.read_text(encoding="utf-8"))["cells"]
+    shown = [mime for cell in cells for output in cell.get("outputs", []) for mime in output.get("data", {})]
+    assert not {"text/html", "application/javascript"} & set(shown)

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.browser
 
 PAGES = [page.href for page in load_book(ROOT).pages]
 CHAPTER = next(page.href for page in load_book(ROOT).pages if page.notebook)
+SCROLLING = "main :is(pre, .table-scroll, .figure-scroll, .equation-body)"
 OVERFLOWING = """() => {
   const wide = [];
   for (const element of document.querySelectorAll("body *")) {
@@ -233,9 +234,10 @@ def test_boxes_that_scroll_sideways_can_be_scrolled_with_the_keyboard(open_page)
     opened = open_page(CHAPTER, width=360)
     for href in PAGES:
         stuck = opened.go(href).evaluate(
-            """() => [...document.querySelectorAll("main :is(pre, .table-scroll, .equation-body)")]
+            """(boxes) => [...document.querySelectorAll(boxes)]
               .filter((box) => box.scrollWidth > box.clientWidth + 1 && box.getClientRects().length)
-              .filter((box) => box.tabIndex !== 0).length"""
+              .filter((box) => box.tabIndex !== 0).length""",
+            SCROLLING,
         )
         assert stuck == 0, href
 
@@ -250,6 +252,18 @@ def test_a_link_into_closed_text_opens_it(open_page):
         }"""
     )
     page.wait_for_function("document.getElementById('deep-inside').closest('details').open")
+
+
+def test_a_reference_shows_what_it_means_when_the_pointer_rests_on_it(open_page):
+    opened = open_page(CHAPTER)
+    page = opened.page
+    link = page.locator("main a.quarto-xref[href^='#eq-']").first
+    link.hover()
+    page.wait_for_selector(".preview math")
+    assert page.locator(".preview [id]").count() == 0
+    page.keyboard.press("Escape")
+    assert page.locator(".preview").is_hidden()
+    assert opened.wrong == []
 
 
 def test_the_contents_follow_the_reading(open_page):

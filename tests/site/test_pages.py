@@ -3,6 +3,7 @@
 import re
 import zipfile
 
+import html5lib
 import pytest
 
 from tools import dom, site
@@ -23,6 +24,13 @@ def pages(book_site):
 
 def test_nothing_is_wrong_with_any_page(book_site):
     assert site.check(book_site) == []
+
+
+def test_every_page_is_html_without_a_parse_error(book_site):
+    for path in book_site.rglob("*.html"):
+        parser = html5lib.HTMLParser()
+        parser.parse(path.read_text(encoding="utf-8"))
+        assert parser.errors == [], path.name
 
 
 def test_every_page_of_the_book_is_there_and_no_other(book, pages):

@@ -1,6 +1,8 @@
 """The commands that build, serve, preview and clean."""
 
 import argparse
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -93,8 +95,33 @@ def test_a_build_that_is_interrupted_leaves_the_last_site(root, monkeypatch, err
     assert [path.name for path in root.glob("_book*")] == ["_book"]
 
 
+def test_a_build_needs_only_what_its_group_of_dependencies_installs(root):
+    """numpy, nbformat and all else that is imported by other commands may be missing."""
+    code = f"""
+import sys
+from pathlib import Path
+allowed = set(sys.stdlib_module_names) | set(
+    "tools pypandoc yaml _yaml rich hatchling packaging pathspec pluggy trove_classifiers".split()
+    + "markdown_it mdurl pygments".split()
+)
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] not in allowed:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+from tools.commands import book
+book.report(book.build_with_progress(Path({str(root)!r}), engine="pandoc"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=build.pandoc_engine.TOOLS.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (root / "_book" / "index.html").is_file()
+
+
 def test_a_folder_with_other_things_in_it_is_never_replaced(root, tmp_path_factory):
     mine = tmp_path_factory.mktemp("mine")
+    (mine / "index.html").write_text("my own site", encoding="utf-8")
     (mine / "thesis.txt").write_text("precious", encoding="utf-8")
     with pytest.raises(BuildError, match="is no site of this book"):
         build.build(root, engine="pandoc", output=mine)

@@ -1,5 +1,6 @@
 """Execution in a kernel: what is stored, what stops it, and that a second run gives the same file."""
 
+import asyncio
 import base64
 import json
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -138,6 +140,15 @@ def test_expressions_may_use_the_names_of_the_chapter_and_addresses_may_be_print
     results = run(make_book(HEAD + ignored + "`{python} str` `{python} 'a’b'` `{python} 'q\"'`\n"))
     assert list(results.values.values()) == ["3", "a’b", 'q"']
     assert "0x" in results.outputs["a"][0].text
+
+
+def test_a_chapter_can_be_executed_where_an_event_loop_runs(make_book):
+    async def inside_a_loop():
+        return run(make_book(HEAD + cell("one", "n = 1") + "Now `{python} n + 1`.\n"))
+
+    with ThreadPoolExecutor(1) as pool:
+        results = pool.submit(asyncio.run, inside_a_loop()).result()
+    assert list(results.values.values()) == ["2"]
 
 
 def test_a_failing_chapter_leaves_every_notebook_as_it_was(make_book):

@@ -1,12 +1,12 @@
 """Ruff over the code of the chapters: findings name chapter and line, repairs are written back."""
 
-from pathlib import Path
-
 import pytest
 
 from tools import chapter_code, qmd
+from tools.commands import lint
+from tools.environment import ROOT
 
-CONFIG = Path(__file__).resolve().parents[2] / "pyproject.toml"
+CONFIG = ROOT / "pyproject.toml"
 
 CHAPTER = """# One {#sec-one}
 
@@ -112,3 +112,11 @@ def test_a_page_without_code_has_no_findings(page):
 
 def test_an_empty_cell_is_no_finding(page):
     assert found(page("# A\n\n```{python}\n#| label: a\n```\n\n```{python}\n#| label: b\n1\n```\n")) == []
+
+
+def test_the_repository_has_no_findings():
+    assert not lint.lint_repository(ROOT)
+
+
+def test_the_code_in_the_chapters_has_no_findings():
+    assert lint.lint_chapters(ROOT) == []

@@ -36,11 +36,18 @@ def environ() -> dict[str, str]:
     return {**os.environ, **single, "PYTHONPATH": search_path(), "PYTHONHASHSEED": "0"}
 
 
+def warm_font_cache() -> None:
+    """Matplotlib reports on stderr when it builds its font cache: not inside a compared notebook."""
+    command = [sys.executable, "-c", "import matplotlib.font_manager"]
+    subprocess.run(command, capture_output=True, check=True)
+
+
 def run(args: argparse.Namespace) -> int:
     commands = []
     if not args.notebooks_only:
         commands.append(test_command(args.paths, args.processes))
     if args.notebooks_only or not args.paths:
         commands.append(notebook_command())
+    warm_font_cache()
     results = [subprocess.run(command, cwd=ROOT, env=environ()).returncode for command in commands]
     return max(results)

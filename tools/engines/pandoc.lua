@@ -98,8 +98,7 @@ local function open_float(kind, id)
 end
 
 local function figure_blocks(id, content, caption)
-  local blocks = pandoc.Blocks({ open_float("fig", id) })
-  blocks:extend(content)
+  local blocks = pandoc.Blocks({ open_float("fig", id), pandoc.Div(content, { class = "figure-scroll" }) })
   blocks:extend({ html("<figcaption>"), captioned(id, caption), html("</figcaption></figure>") })
   return blocks
 end
@@ -285,7 +284,7 @@ local function cross_reference(citation)
   if #content > 0 then
     content:extend({ pandoc.Space(), pandoc.Str(found.number) })
   else
-    content:insert(pandoc.Str((text:gsub(" ", "\u{a0}"))))
+    content:insert(pandoc.Str((text:gsub(" ", "\u{a0}", 1))))
   end
   return pandoc.Link(content, found.href, found.title or "", { class = "quarto-xref" })
 end

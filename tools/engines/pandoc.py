@@ -19,7 +19,7 @@ from typing import Any
 from tools import compose, pandoc, search
 from tools.book import Book, Page
 from tools.errors import BuildError
-from tools.references import Registry
+from tools.references import Registry, Target
 
 NAME = "pandoc"
 TOOLS = Path(__file__).resolve().parent.parent
@@ -143,7 +143,7 @@ class _Job:
         """What the Lua filter knows: this page's number and all targets with addresses relative to it."""
         targets = {
             target.id: {
-                "label": target.label,
+                "label": self._label(target),
                 "number": target.number,
                 "title": plain(target.title),
                 "href": self._address(target.page, f"#{target.id}"),
@@ -152,6 +152,12 @@ class _Job:
         }
         known = {"number": self.page.number, "profile": self.book.profile, "targets": targets}
         return {name: value for name, value in known.items() if value is not None}
+
+    def _label(self, target: Target) -> str:
+        """As Quarto does: an unnumbered page, the first one, calls a chapter by number and title."""
+        if self.page.number is None and target.id == target.page.id and target.number:
+            return f"{target.number} {plain(target.title)}"
+        return target.label
 
     def _address(self, page: Page, anchor: str = "") -> str:
         if page.href == self.page.href and anchor:

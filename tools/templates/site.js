@@ -105,6 +105,63 @@
     followReading();
   }
 
+  // ---------- a look at what a reference means, where there is a pointer that can hover ----------
+
+  const PREVIEWED = "a.quarto-xref, a.footnote-ref, .citation a";
+  const preview = document.createElement("div");
+  let previewTimer = 0;
+  let previewLink = null;
+  preview.className = "preview";
+  preview.setAttribute("aria-hidden", "true");
+  preview.inert = true;
+  preview.hidden = true;
+  layoutMain.append(preview);
+
+  // What a link on this page leads to, as a copy without ids; null for sections and other pages.
+  function meaning(link) {
+    const href = link.getAttribute("href");
+    const target = href.startsWith("#") && document.getElementById(decodeURIComponent(href.slice(1)));
+    if (!target || target.tagName === "SECTION" || target.tagName === "H1") return null;
+    const copy = target.cloneNode(true);
+    for (const part of copy.querySelectorAll(".footnote-back, .copy-button, .statement-link, .heading-link")) part.remove();
+    for (const part of [copy, ...copy.querySelectorAll("[id]")]) part.removeAttribute("id");
+    if (copy.tagName !== "LI") return [copy];
+    return [...copy.childNodes];
+  }
+
+  function showPreview(link) {
+    const content = meaning(link);
+    if (!content) return;
+    previewLink = link;
+    preview.replaceChildren(...content);
+    preview.hidden = false;
+    const at = link.getBoundingClientRect();
+    const box = preview.getBoundingClientRect();
+    const left = Math.max(12, Math.min(at.left, root.clientWidth - box.width - 12));
+    const below = at.bottom + 8 + box.height < innerHeight || at.top < box.height + 70;
+    preview.style.left = `${left + scrollX}px`;
+    preview.style.top = `${(below ? at.bottom + 8 : at.top - box.height - 8) + scrollY}px`;
+  }
+
+  function hidePreview() {
+    clearTimeout(previewTimer);
+    preview.hidden = true;
+    previewLink = null;
+  }
+
+  if (matchMedia("(hover: hover)").matches) {
+    layoutMain.addEventListener("pointerover", (event) => {
+      const link = event.target.closest(PREVIEWED);
+      if (link === previewLink) return;
+      hidePreview();
+      if (link) previewTimer = setTimeout(showPreview, 250, link);
+    });
+    layoutMain.addEventListener("pointerleave", hidePreview);
+    document.addEventListener("click", hidePreview);
+    document.addEventListener("keydown", hidePreview);
+    addEventListener("scroll", () => preview.hidden || hidePreview(), { passive: true });
+  }
+
   // ---------- search ----------
 
   const dialog = document.getElementById("search");
