@@ -477,7 +477,7 @@ class Cost:
     def __repr__(self):
         return f"<Cost of {len(self.steps)} steps: {self.parameters} parameters, {self.batch} rows>"
 
-    def _repr_html_(self):
+    def _repr_markdown_(self):
         work, memory = self._tables()
         return f"{html_table('cost', self._title, *work)}\n{html_table('cost', 'Memory', *memory)}"
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
+from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
@@ -148,6 +149,27 @@ def test_a_network_costs_what_pytorch_counts(widths, batch, activation, bias, in
     assert seen["parameters"] == cost.network_parameters(widths, bias)
     if activation in ("relu", "sigmoid", "tanh", "identity"):
         assert seen["kept"] == cost.network_activations(batch, widths)
+
+
+def traced_bytes(network, x):
+    """The bytes that PyTorch's memory profiler sees allocated, and not yet freed, after a forward pass."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+        y = network(x)
+    assert y.requires_grad
+    return sum(event.self_cpu_memory_usage for event in trace.key_averages())
+
+
+@pytest.mark.equation("eq-scale-activations")
+@pytest.mark.parametrize(
+    ("widths", "batch", "activation"),
+    [([ins, outs], batch, "relu") for batch, ins, outs in LAYERS]
+    + [(widths, batch, activation) for widths, batch, activation, *_ in NETWORKS],
+)
+def test_the_memory_profiler_of_pytorch_sees_the_kept_values_and_the_output(widths, batch, activation):
+    """The input existed before, so it is kept but not allocated; the output is allocated but not kept."""
+    traced = traced_bytes(build(widths, activation), torch.randn(batch, widths[0]))
+    model = cost.network(widths, batch, activation=activation)
+    assert traced == cost.nbytes(model.kept - batch * widths[0] + batch * widths[-1])
 
 
 def ours_and_theirs():
@@ -371,13 +393,14 @@ def test_a_network_of_widths_holds_no_arrays():
 
 def test_the_table_prints_and_shows_the_same_numbers():
     model = cost.network([784, 1000, 10], 64, optimizer="momentum")
-    text, html = str(model), model._repr_html_()
+    text, html = str(model), model._repr_markdown_()
     assert text.startswith("64 rows, float32, SGD with momentum")
     for cell in ("Linear 784 → 1,000", "785 k", "100 M", "795 k", "2.50 M", "together"):
         assert cell in text
         assert f">{cell}<" in html
     assert html.count("<table") == html.count("</table>") == 2
     assert "795010 parameters" in repr(model)
+    assert not hasattr(model, "_repr_html_"), "Quarto answers an HTML output with scripts from another host"
     assert max(map(len, text.splitlines())) < 90
 
 
