@@ -164,7 +164,12 @@ def test_every_figure_and_table_is_mentioned_in_the_text(book, registry):
 
 
 def test_labels_start_with_the_name_of_their_page(chapters, solution_pages):
-    prefixes = {"sec-neuron": "neuron", "sec-dense-layer": "dense", "sec-backpropagation": "backprop"}
+    prefixes = {
+        "sec-neuron": "neuron",
+        "sec-dense-layer": "dense",
+        "sec-backpropagation": "backprop",
+        "sec-scaling": "scale",
+    }
     for page in [*chapters, *solution_pages]:
         chapter = page.id.replace("sec-solutions-", "sec-")
         name = prefixes[chapter] if page in chapters else f"solved-{prefixes[chapter]}"
