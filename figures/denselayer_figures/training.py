@@ -312,7 +312,7 @@ def precision(*, differences: Mapping[str, np.ndarray] | None = None) -> Figure:
     ax.annotate("promised for float64", (8, tolerance), xytext=(0, 5), textcoords="offset points")
     steps = len(next(iter(differences.values())))
     ax.set(
-        yscale="log", xlabel="step", ylabel="difference of the losses", ylim=(1e-18, 1e-4), xlim=(0, steps)
+        yscale="log", xlabel="step", ylabel="difference of the losses", ylim=(1e-18, 1e-1), xlim=(0, steps)
     )
     ax.yaxis.set_major_locator(LogLocator(base=10, numticks=8))
     ax.grid(True)

@@ -123,7 +123,7 @@ def test_our_losses_are_within_what_is_promised_of_pytorchs_in_float64_and_not_i
     promised = style.parameters("training")["tolerance"]
     assert len(drawn["difference-float64-each"].get_xdata()) <= 1000
     assert drawn["difference-float64"].get_ydata()[-1] < promised
-    assert promised < drawn["difference-float32"].get_ydata()[-1] < 1e-3
+    assert promised < drawn["difference-float32"].get_ydata()[-1] < 0.05
 
 
 def test_the_line_over_the_differences_is_the_largest_so_far():
