@@ -167,6 +167,7 @@ def test_labels_start_with_the_name_of_their_page(chapters, solution_pages):
     prefixes = {
         "sec-neuron": "neuron",
         "sec-dense-layer": "dense",
+        "sec-between-layers": "between",
         "sec-backpropagation": "backprop",
         "sec-scaling": "scale",
     }
