@@ -77,10 +77,11 @@ def build(
     book = load_book(root, profile)
     markup.check_book(book)
     registry = collect(book)
-    warnings = stale_warnings(book, registry)
+    found = stale_notebooks(book, registry)
+    warnings = tuple(f"{each}; refresh it with `{stale.COMMAND}`" for each in found)
     progress.start(len(book.pages))
     with aside(output) as site:
-        streams, provenance = composed(book, registry, site)
+        streams, provenance = composed(book, registry, site, found)
         try:
             chosen.render(book, registry, streams, provenance, site, progress.page)
         except BuildError as error:
@@ -91,20 +92,26 @@ def build(
     return Built(output / book.pages[0].href, chosen.describe(), warnings)
 
 
-def stale_warnings(book: Book, registry: Registry) -> tuple[str, ...]:
-    """One line for each notebook that is older than what it was made from.
+def stale_notebooks(book: Book, registry: Registry) -> list[stale.Stale]:
+    """The notebooks that are older than what they were made from.
 
     Notebooks are made without a profile, so that is what they are compared with.
     """
     if book.profile:
         book = load_book(book.root)
         registry = collect(book)
-    found = stale.find_stale(book, registry)
-    return tuple(f"{each}; refresh it with `{stale.COMMAND}`" for each in found)
+    return stale.find_stale(book, registry)
 
 
-def composed(book: Book, registry: Registry, site: Path) -> tuple[dict[str, compose.Stream], dict[str, str]]:
-    """Put the downloads into the site; return what is to be rendered, and the foot, of each page."""
+def composed(
+    book: Book, registry: Registry, site: Path, found: list[stale.Stale]
+) -> tuple[dict[str, compose.Stream], dict[str, str]]:
+    """Put the downloads into the site; return what is to be rendered, and the foot, of each page.
+
+    `found` are the stale notebooks.
+    """
+    states = dict.fromkeys((page.name for page in book.notebooks), "")
+    states |= {each.page.name: each.reason for each in found}
     notebooks = {page.name: compose.load_notebook(page) for page in book.pages}
     package = add_downloads(book, site)
     streams = {page.name: compose.stream(page, notebooks[page.name]) for page in book.pages}
@@ -113,15 +120,23 @@ def composed(book: Book, registry: Registry, site: Path) -> tuple[dict[str, comp
         for page in book.pages:
             if not page.is_appendix:
                 streams[page.name] = compose.with_solutions(streams[page.name], solutions)
+    executions = [
+        compose.Execution(
+            page.id or "", page.notebook.name, compose.executed_with(notebooks[page.name]), states[page.name]
+        )
+        for page in book.notebooks
+    ]
     citing = {reference.page.name for reference in registry.references if reference.kind == "citation"}
     for page in book.pages:
+        streams[page.name] = compose.with_environment(streams[page.name], executions)
         if page.name in citing:
             streams[page.name] = compose.with_references(streams[page.name])
         if page.notebook:
             up = "../" * page.href.count("/") + DOWNLOADS
             links = compose.Links(f"{up}/{page.notebook.name}", f"{up}/{package}" if package else None)
             streams[page.name] = compose.with_links(streams[page.name], links)
-    return streams, {name: compose.facts(notebook) for name, notebook in notebooks.items()}
+    feet = {name: compose.facts(notebook, states.get(name)) for name, notebook in notebooks.items()}
+    return streams, feet
 
 
 def add_downloads(book: Book, site: Path) -> str | None:

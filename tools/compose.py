@@ -7,7 +7,7 @@ import html
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,15 @@ CAPTION = re.compile(r"<caption\b.*?</caption>\s*", re.DOTALL)
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
+}
+ENVIRONMENT = {
+    "python": "Python",
+    "numpy": "NumPy",
+    "matplotlib": "Matplotlib",
+    "blas": "BLAS",
+    "kernel": "kernel of the BLAS",
+    "cpu": "processor",
+    "platform": "system",
 }
 IMAGES = {"image/svg+xml": ".svg", "image/png": ".png", "image/jpeg": ".jpg"}
 
@@ -76,9 +85,18 @@ def stream(page: Page, notebook: Mapping[str, Any] | None) -> Stream:
     return result
 
 
-def facts(notebook: Mapping[str, Any] | None) -> str:
-    """One sentence that says with which versions the outputs of a page were made; empty for no notebook."""
-    executed = (notebook or {}).get("metadata", {}).get("dense", {}).get("executed") or {}
+def executed_with(notebook: Mapping[str, Any] | None) -> Mapping[str, str]:
+    """What the outputs of a notebook were made with, as `tools.machine` told it; empty when unknown."""
+    return (notebook or {}).get("metadata", {}).get("dense", {}).get("executed") or {}
+
+
+def facts(notebook: Mapping[str, Any] | None, stale: str | None = None) -> str:
+    """The line at the foot of a page: with which versions its outputs were made, and whether they still hold.
+
+    `stale` says why the notebook is stale; "" says that it is fresh, None that nobody has looked. The
+    line is empty for a page without a notebook.
+    """
+    executed = executed_with(notebook)
     names = {"python": "Python", "numpy": "NumPy", "matplotlib": "Matplotlib", "torch": "PyTorch"}
     parts = [f"{names[key]} {executed[key]}" for key in names if executed.get(key)]
     if not parts:
@@ -86,7 +104,11 @@ def facts(notebook: Mapping[str, Any] | None) -> str:
     versions = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     on = f" on {executed['platform']}" if executed.get("platform") else ""
     blas = f", {executed['blas']}" if executed.get("blas") else ""
-    return f"Every output on this page was computed with {versions}{on}{blas}."
+    line = f"Every output on this page was computed with {versions}{on}{blas}."
+    if stale is None:
+        return line
+    state = f"stale; {stale}" if stale else "fresh: nothing that it depends on has changed since"
+    return f"{line} The notebook of this page is {state}."
 
 
 # ---------- additions to a page ----------
@@ -109,6 +131,68 @@ def with_links(source: Stream, links: Links) -> Stream:
 def with_references(source: Stream) -> Stream:
     """Close a page that cites something with the list of its works."""
     return [*source, "", "## References {#references .unnumbered}", "", "::: {#refs}", ":::", ""]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One executed page of the book: how a reference to it is written, what made it, why it is stale."""
+
+    reference: str
+    notebook: str
+    executed: Mapping[str, str]
+    stale: str
+
+
+def with_environment(source: Stream, executions: Sequence[Execution]) -> Stream:
+    """Fill the tables in the divs `environment-versions` and `environment-pages`; their captions stay."""
+    machines = list({tuple(sorted(each.executed.items())): each.executed for each in executions}.values())
+    tables = {
+        "environment-versions": _versions_table(machines),
+        "environment-pages": _pages_table(executions, machines),
+    }
+    result: Stream = []
+    table: list[str] | None = None
+    for item in source:
+        match = qmd.DIV.match(item) if isinstance(item, str) else None
+        if match:
+            rest = match["rest"].strip()
+            classes = qmd.parse_attributes(rest).classes if rest.startswith("{") else ()
+            table = next((tables[name] for name in classes if name in tables), None)
+        elif table is not None and isinstance(item, str) and item.startswith("|"):
+            result += table
+            table = []
+            continue
+        result.append(item)
+    return result
+
+
+def _versions_table(machines: Sequence[Mapping[str, str]]) -> list[str]:
+    heads = ["value"] if len(machines) == 1 else [str(number) for number in range(1, len(machines) + 1)]
+    rows = [
+        [label, *(_plain(machine.get(key, "not recorded")) for machine in machines)]
+        for key, label in ENVIRONMENT.items()
+    ]
+    return _pipe_table(["what", *heads], rows)
+
+
+def _pages_table(executions: Sequence[Execution], machines: Sequence[Mapping[str, str]]) -> list[str]:
+    several = len(machines) > 1
+    rows = []
+    for each in executions:
+        column = [str(machines.index(each.executed) + 1)] if several else []
+        state = f"stale: {_plain(each.stale)}" if each.stale else "fresh"
+        rows.append([f"@{each.reference}", f"`{each.notebook}`", *column, state])
+    return _pipe_table(["page", "notebook", *(["column"] if several else []), "state"], rows)
+
+
+def _pipe_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [heads, [":--"] * len(heads), *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def _plain(text: str) -> str:
+    """Text from outside that shows as it is, inside a cell of a table."""
+    return re.sub(r"[\\`*_{}\[\]<>$^~#@|'\"]", r"\\\g<0>", text)
 
 
 def _raw_link(address: str, text: str) -> str:

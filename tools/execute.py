@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import base64
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import signal
 import struct
@@ -282,19 +280,3 @@ def clean_png(encoded: str) -> str:
             kept.append(data[position : position + 12 + length])
         position += 12 + length
     return base64.b64encode(b"".join(kept)).decode("ascii")
-
-
-def executed_with() -> dict[str, str]:
-    """What the outputs were made with: Python, NumPy, its BLAS, the platform."""
-    described = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-    try:
-        described["numpy"] = importlib.metadata.version("numpy")
-        import numpy
-
-        described["blas"] = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
-    except (ImportError, KeyError, TypeError):
-        pass
-    return described

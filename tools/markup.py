@@ -22,6 +22,9 @@ DIVS: dict[str, tuple[str, ...]] = {
     "panel-tabset": (),
     "hint": (),
     "solution": (),
+    "glossary": (),
+    "environment-versions": (),
+    "environment-pages": (),
 }
 PLANNED = ("live", "widget")
 KINDS = ("number", "code", "explain")

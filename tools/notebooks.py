@@ -13,8 +13,9 @@ from nbformat import NotebookNode
 
 from tools.book import Book, Page
 from tools.convert import Draft, convert, dumps, notebook
-from tools.execute import TIMEOUT, Results, executed_with
+from tools.execute import TIMEOUT, Results
 from tools.execute import execute as execute_draft
+from tools.machine import executed_with
 from tools.references import Registry, collect
 from tools.stale import Digests, stored_notebook, what_changed, why_stale
 

@@ -40,7 +40,7 @@ def entries(href: str, document: dom.Element) -> list[Entry]:
                 sections[-1][2].append(child)
             elif child.tag in HEADINGS:
                 start_section(child)
-            elif child.tag not in SILENT:
+            elif child.tag not in SILENT and "hidden" not in child.attributes:
                 visit(child)
                 if child.tag in dom.BREAKING:
                     sections[-1][2].append(" ")

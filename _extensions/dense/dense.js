@@ -1,5 +1,6 @@
 // What the content of a page does, in both engines: tabs, copy buttons, disclosures that open for a link,
-// and boxes that scroll sideways and so must be reachable by keyboard. Without it every text is still there.
+// definitions of terms, and boxes that scroll sideways and so must be reachable by keyboard.
+// Without it every text is still there.
 (() => {
   "use strict";
 
@@ -116,7 +117,115 @@
     }
   }
 
+  // ---------- definitions: on hover, on keyboard focus, on tap ----------
+
+  const SHOW_AFTER = 150;
+  const HIDE_AFTER = 250;
+
+  function glossary() {
+    const box = document.createElement("span");
+    let term = null; // the link whose definition is shown
+    let touched = null; // the link that a finger or pen went down on, and whether it was shown then
+    let timer = 0;
+    box.className = "glossary-popover";
+    box.setAttribute("role", "note");
+
+    function place() {
+      const lines = [...term.getClientRects()];
+      const first = lines[0];
+      const last = lines[lines.length - 1];
+      const wide = document.documentElement.clientWidth;
+      const below = innerHeight - last.bottom > box.offsetHeight + 16 || first.top < box.offsetHeight + 16;
+      const anchor = below ? last : first;
+      box.style.left = `${Math.max(12, Math.min(anchor.left, wide - box.offsetWidth - 12))}px`;
+      box.style.top = `${below ? anchor.bottom + 6 : anchor.top - box.offsetHeight - 6}px`;
+    }
+
+    function fill(definition) {
+      const name = document.createElement("strong");
+      const text = document.createElement("span");
+      const link = document.createElement("a");
+      name.textContent = definition.dataset.term;
+      for (const block of definition.children) {
+        if (text.childNodes.length) text.append(" ");
+        text.append(...[...block.cloneNode(true).childNodes]);
+      }
+      link.href = term.href;
+      link.textContent = "in the glossary";
+      box.setAttribute("aria-label", `Definition of ${name.textContent}`);
+      box.replaceChildren(name, text, link);
+    }
+
+    function show(link) {
+      clearTimeout(timer);
+      if (term === link) return;
+      hide();
+      const definition = document.getElementById(link.getAttribute("aria-describedby"));
+      if (!definition) return;
+      term = link;
+      fill(definition);
+      link.after(box);
+      place();
+    }
+
+    function hide() {
+      clearTimeout(timer);
+      term = null;
+      box.remove();
+    }
+
+    const linkOf = (event) => event.target.closest?.("a.glossary-term");
+    const isInside = (node) => node instanceof Node && (box.contains(node) || term?.contains(node));
+
+    document.addEventListener("pointerover", (event) => {
+      if (event.pointerType === "touch") return;
+      const link = linkOf(event);
+      if (isInside(event.target)) clearTimeout(timer);
+      else if (link) {
+        clearTimeout(timer);
+        timer = setTimeout(show, SHOW_AFTER, link);
+      }
+    });
+    document.addEventListener("pointerout", (event) => {
+      if (event.pointerType === "touch" || isInside(event.relatedTarget)) return;
+      if (!isInside(event.target) && !linkOf(event)) return;
+      clearTimeout(timer);
+      const resting = term && term.matches(":focus-visible");
+      if (!resting) timer = setTimeout(hide, HIDE_AFTER);
+    });
+    document.addEventListener("pointerdown", (event) => {
+      const link = linkOf(event);
+      touched = link && event.pointerType !== "mouse" ? { link, shown: link === term } : null;
+      if (term && !isInside(event.target)) hide();
+    });
+    document.addEventListener("click", (event) => {
+      const link = linkOf(event);
+      if (!link || touched?.link !== link) return;
+      event.preventDefault();
+      if (touched.shown) hide();
+      else show(link);
+      touched = null;
+    });
+    document.addEventListener("focusin", (event) => {
+      const link = linkOf(event);
+      if (link?.matches(":focus-visible") && !touched) show(link);
+      else if (term && !isInside(event.target)) hide();
+    });
+    document.addEventListener("focusout", (event) => {
+      if (term && event.relatedTarget && !isInside(event.relatedTarget)) hide();
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !term) return;
+      if (box.contains(document.activeElement)) term.focus();
+      hide();
+    });
+    for (const name of ["scroll", "resize"]) {
+      addEventListener(name, () => term && place(), { passive: true, capture: true });
+    }
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
+    if (document.querySelector("a.glossary-term")) glossary();
     document.querySelectorAll("main .panel-tabset").forEach(makeTabs);
     document.querySelectorAll("main div.sourceCode").forEach(addCopyButton);
     reveal();

@@ -19,7 +19,7 @@ from nbformat.v4 import new_output
 
 from tools.convert import convert
 from tools.errors import BuildError
-from tools.execute import clean_png, execute, executed_with, kernel_environment, merge_streams
+from tools.execute import clean_png, execute, kernel_environment, merge_streams
 from tools.notebooks import refresh
 from tools.references import collect
 
@@ -214,11 +214,6 @@ def test_the_users_settings_do_not_reach_the_kernel(tmp_path, monkeypatch):
     assert "mine" not in environ.values()
     assert environ["PYTHONPATH"].split(os.pathsep) == [str(tmp_path / "code"), str(tmp_path / "figures")]
     assert environ["OMP_NUM_THREADS"] == environ["OPENBLAS_NUM_THREADS"] == "1"
-
-
-def test_the_versions_are_told_without_anything_that_changes_by_itself():
-    assert set(executed_with()) == {"python", "platform", "numpy", "blas"}
-    assert executed_with() == executed_with()
 
 
 def stream(name, text):

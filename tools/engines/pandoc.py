@@ -26,6 +26,7 @@ TOOLS = Path(__file__).resolve().parent.parent
 EXTENSION = TOOLS.parent / "_extensions" / "dense"
 FILTERS = [
     EXTENSION / "dense.lua",
+    EXTENSION / "glossary.lua",
     TOOLS / "engines" / "pandoc.lua",
     "citeproc",
     EXTENSION / "dense-finish.lua",
@@ -181,9 +182,20 @@ class _Job:
                 "dense-data": str(data),
                 "link-citations": True,
                 "lang": str(self.book.config.get("lang") or "en"),
+                **self._glossary(),
             },
             "variables": self._variables(),
         }
+
+    def _glossary(self) -> dict[str, Any]:
+        """What Quarto's metadata say: where the glossary is, and that this page is a numbered chapter."""
+        name = self.book.config.get("glossary")
+        if not name or not self.page.number or self.page.is_appendix:
+            return {}
+        address = relpath(str(name), os.path.dirname(self.page.name) or ".")
+        file = str(self.book.root / name)
+        chapter = {"chapter-id": self.page.id or "chapter"}
+        return {"glossary": address, "glossary-file": file, "crossref": chapter}
 
     def _variables(self) -> dict[str, Any]:
         pages = self.book.pages
