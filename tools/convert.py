@@ -24,6 +24,7 @@ from tools.reading import mark, readable, reference_text
 from tools.references import Registry, page_references, section_numbers
 
 VALUE = re.compile(r"DENSEVALUE(\d{4})X")
+EXTRAS = {"sklearn": "digits"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {
     "name": "python",
@@ -230,9 +231,16 @@ def _about(page: Page, book: Book) -> str:
         f"*This notebook is {name} of the book “{book.title}”. It is made from `{page.name}`;"
         " changes belong there.*\n\n"
         "To run it anywhere with Python 3.11 or later, download the wheel that the book's site serves beside"
-        " this notebook, put it into the same folder, and install it with what the figures need:\n\n"
-        f'```\npip install "./{wheel}[figures]"\n```{solutions}'
+        " this notebook, put it into the same folder, and install it with what the chapter needs:\n\n"
+        f'```\npip install "./{wheel}[{",".join(extras(page))}]"\n```{solutions}'
     )
+
+
+def extras(page: Page) -> list[str]:
+    """The extras of the package that a page's code needs: `figures`, and those of what else it imports."""
+    lines = "\n".join(cell.code for cell in page.document.cells)
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", lines, re.M))
+    return ["figures", *sorted(extra for module, extra in EXTRAS.items() if module in imported)]
 
 
 def package_version(root: Path) -> str:

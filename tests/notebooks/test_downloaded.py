@@ -1,4 +1,4 @@
-"""A downloaded notebook runs in an empty folder with the wheel and its extra `figures`, and nothing else."""
+"""A downloaded notebook runs in an empty folder with the wheel and the extras it names, and nothing else."""
 
 import importlib.metadata
 import json
@@ -18,13 +18,23 @@ from tools.book import load_book
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = load_book(ROOT)
 REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*(?:;(?P<marker>.*))?$")
-UNWANTED = {"torch", "IPython", "ipykernel", "tools", "pytest", "numba", "scipy"}
+UNWANTED = {"torch", "IPython", "ipykernel", "tools", "pytest", "numba"}
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    """A virtual environment that holds the wheel and what its metadata ask for with the extra, no more."""
-    folder = tmp_path_factory.mktemp("reader")
+def environments(tmp_path_factory):
+    """Virtual environments by extras: the wheel, what its metadata ask for with the extras, and no more."""
+    made = {}
+
+    def python(*extras):
+        if extras not in made:
+            made[extras] = environment(tmp_path_factory.mktemp("reader"), extras)
+        return made[extras]
+
+    return python
+
+
+def environment(folder, extras):
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = folder.glob("denselayer-*-py3-none-any.whl")
@@ -33,10 +43,16 @@ def python(tmp_path_factory):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
         metadata = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        wanted = required(archive.read(metadata).decode(), "figures")
-    for distribution in closure(wanted):
+        asked = archive.read(metadata).decode()
+    for distribution in closure([name for extra in extras for name in required(asked, extra)]):
         link(distribution, site)
     return folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def extras_named(notebook):
+    """The extras in the install command of the notebook's first cell."""
+    first = "".join(json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"])
+    return re.search(r"\.whl\[([a-z,]+)\]", first)[1].split(",")
 
 
 def required(metadata, extra=None):
@@ -104,23 +120,25 @@ def run(python, script, *arguments, folder):
 
 
 @pytest.mark.slow
-def test_the_environment_has_the_extra_and_no_torch(python, tmp_path):
+def test_the_environment_has_the_extra_and_no_torch(environments, tmp_path):
     script = tmp_path / "look.py"
     script.write_text(
         "import importlib.util, sys\n"
         "print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])\n"
     )
     wanted = ["denselayer", "denselayer_figures", "numpy", "matplotlib", "yaml"]
-    done = run(python, script, *wanted, *sorted(UNWANTED), folder=tmp_path)
+    absent = sorted(UNWANTED | {"sklearn", "scipy"})
+    done = run(environments("figures"), script, *wanted, *absent, folder=tmp_path)
     assert done.stdout.strip() == str(wanted), done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", BOOK.notebooks, ids=lambda page: page.source.stem)
-def test_a_downloaded_notebook_runs_alone_and_prints_what_is_stored(python, tmp_path, page):
+def test_a_downloaded_notebook_runs_alone_and_prints_what_is_stored(environments, tmp_path, page):
     empty = tmp_path / "empty"
     empty.mkdir()
     notebook = Path(shutil.copy(page.notebook, empty))
+    python = environments(*extras_named(notebook))
     done = run(python, Path(__file__).with_name("run_cells.py"), notebook.name, folder=empty)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)
