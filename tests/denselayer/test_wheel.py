@@ -1,8 +1,8 @@
 """The wheel is pure Python, and the package in it runs on NumPy alone."""
 
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 import zipfile
