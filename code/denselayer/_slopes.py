@@ -125,3 +125,8 @@ def plain_number(result):
 def check_step(where, step):
     """Return a step that is positive, or None."""
     return None if step is None else number(where, "step", step, above=0.0)
+
+
+def check_rtol(where, rtol):
+    """Return a tolerance that is not negative, or None."""
+    return None if rtol is None else number(where, "rtol", rtol, low=0.0)

@@ -214,7 +214,7 @@ def judge_directions(loss, params, grads, directions, generator, step, rtol):
         probe=probe,
         measured={(number,): probe.slopes((number,)) for number in range(directions)},
         terms=sum(float(np.abs(exact[name] * array).sum()) for name, array in params.items()),
-        rtol=rtol or _default_rtol(probe),
+        rtol=_default_rtol(probe) if rtol is None else rtol,
         norm=math.sqrt(sum(float(((exact[name] * size) ** 2).sum()) for name, size in reach.items())),
     )
 
@@ -249,13 +249,14 @@ def judge_differences(loss, params, grads, step, rtol, max_entries):
     }
     terms = max(_terms(params[name], slopes) for name, slopes in measured.items())
     return [
-        Judge(name, grads[name], probe, measured[name], terms, rtol or _default_rtol(probe))
+        Judge(name, grads[name], probe, measured[name], terms, _default_rtol(probe) if rtol is None else rtol)
         for name, probe in probes.items()
     ]
 
 
 def judge_complex_steps(loss, params, grads, step, rtol, max_entries):
     judges = []
+    rtol = _default_rtol(None) if rtol is None else rtol
     for name, array in params.items():
         indices = _indices(array.shape, max_entries)
         slopes = complex_slopes(_only(loss, params, name), np.array(array, dtype=np.float64), indices, step)
@@ -263,7 +264,7 @@ def judge_complex_steps(loss, params, grads, step, rtol, max_entries):
             index: Slopes(slope, slope, slope, np.inf, 0.0)
             for index, slope in zip(indices, slopes, strict=True)
         }
-        judges.append(Judge(name, grads[name], None, measured, 0.0, rtol or _default_rtol(None)))
+        judges.append(Judge(name, grads[name], None, measured, 0.0, rtol))
     return judges
 
 

@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 
 from ._complex_step import NotAnalyticError, complex_slopes
-from ._slopes import METHODS, Probe, check_step, default_step
+from ._slopes import METHODS, Probe, check_rtol, check_step, default_step
 from ._table import html_table, text_table
 from ._validate import choice, complaint, count, float_array, number
 from ._verdicts import (
@@ -231,7 +231,8 @@ def check_gradients(
         another one in each call, and slopes that drown in the rounding of the loss are findings.
 
     Raises:
-        ValueError: the keys of ``params`` and ``grads`` differ, or as `numerical_gradient`.
+        ValueError: the keys of ``params`` and ``grads`` differ, ``rtol`` is negative, or as
+            `numerical_gradient`.
         TypeError: no float32 or float64 arrays.
         NotAnalyticError: as `numerical_gradient`.
 
@@ -254,7 +255,7 @@ def check_gradients(
     w[0]          3        3         0.0e+00       ok
     """
     choice("check_gradients", "method", method, ("central", "complex"))
-    step = check_step("check_gradients", step)
+    step, rtol = check_step("check_gradients", step), check_rtol("check_gradients", rtol)
     params = _with_gradients("check_gradients", params, grads)
     total = sum(array.size for array in params.values())
     findings = findings_before(loss, params, grads)
@@ -298,7 +299,8 @@ def check_direction(
         kinks, smaller ones are tried; a direction is reported as a kink where none is small enough.
 
     Raises:
-        ValueError: the keys of ``params`` and ``grads`` differ; no direction; a step that is not positive.
+        ValueError: the keys of ``params`` and ``grads`` differ; no direction; a step that is not positive;
+            an ``rtol`` that is negative.
         TypeError: no float32 or float64 arrays; ``directions`` is not whole.
 
     Notes:
@@ -317,7 +319,7 @@ def check_direction(
     if count("check_direction", "directions", directions) == 0:
         advice = "One is often enough."
         raise ValueError(complaint("check_direction", "directions is 0", "1 or more", advice))
-    step = check_step("check_direction", step)
+    step, rtol = check_step("check_direction", step), check_rtol("check_direction", rtol)
     numbers = generator("check_direction", rng)
     params = _with_gradients("check_direction", params, grads)
     findings = findings_before(loss, params, grads)

@@ -125,6 +125,21 @@ def test_the_arrays_are_never_touched_and_the_directions_are_the_same_every_time
     assert check_direction(loss, params, grads, rng=generator) != first
 
 
+@pytest.mark.parametrize("check", [check_direction, check_gradients])
+def test_a_tolerance_of_zero_leaves_what_rounding_can_do_and_a_negative_one_is_refused(check):
+    params, right = {"w": np.array([1.0, -2.0])}, np.array([3.0, 5.0])
+
+    def loss(p):
+        return p["w"] @ right
+
+    assert check(loss, params, {"w": right}, rtol=0.0).ok
+    nearly = {"w": right * (1 + 1e-7)}
+    assert check(loss, params, nearly).ok
+    assert not check(loss, params, nearly, rtol=0).ok
+    with pytest.raises(ValueError, match="rtol is -1"):
+        check(loss, params, {"w": -right}, rtol=-1)
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e6])
 def test_parameters_of_any_size_are_moved_in_proportion(scale):
     params = {"w": scale * np.array([0.3, -1.2, 2.0]), "b": np.array([0.5])}
