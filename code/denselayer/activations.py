@@ -357,6 +357,7 @@ def gelu_backward(d_out, z, approximate="none"):
 
     Notes:
         Equation: eq-gelu-slope.
+        Equation: eq-gelu-tanh-slope.
 
     >>> gelu_backward(np.array([1.0]), np.array([0.0]))
     array([0.5])

@@ -167,6 +167,13 @@ def normal_pdf(z):
     return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
+def gelu_tanh_slope(z):
+    root = math.sqrt(2 / math.pi)
+    inner = root * (z + 0.044715 * z**3)
+    steep = math.cosh(inner) ** -2 if abs(inner) < 300 else 0.0  # 1 - tanh(inner)**2
+    return (1 + math.tanh(inner)) / 2 + z / 2 * steep * root * (1 + 3 * 0.044715 * z**2)
+
+
 @pytest.mark.parametrize(
     ("name", "expected", "options"),
     [
@@ -230,6 +237,12 @@ def test_an_activation_is_its_formula(name, expected, options):
             lambda z: normal_cdf(z) + z * normal_pdf(z),
             {},
             marks=pytest.mark.equation("eq-gelu-slope"),
+        ),
+        pytest.param(
+            "gelu",
+            gelu_tanh_slope,
+            {"approximate": "tanh"},
+            marks=pytest.mark.equation("eq-gelu-tanh-slope"),
         ),
     ],
 )
