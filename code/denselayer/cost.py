@@ -258,7 +258,7 @@ def crossing_batch(widths, bias=True, copies=1):
 
 
 def training_values(parameters, activations, optimizer="adam"):
-    """Numbers held between the forward and the backward pass of a training step.
+    """Numbers that a training step needs room for.
 
     Args:
         parameters: how many.
@@ -267,7 +267,8 @@ def training_values(parameters, activations, optimizer="adam"):
 
     Source:
         Parameters, one gradient each, the state of the optimiser, activations. Adam's step counters, buffers
-        of libraries and what a step uses for a moment are not counted.
+        of libraries and what a step uses for a moment are not counted. A program that frees its gradients
+        after each step does not hold all four parts at once.
 
     Notes:
         Equation: eq-scale-state.
@@ -462,7 +463,7 @@ class Cost:
 
     @property
     def values(self):
-        """Numbers held between the two passes: parameters, gradients, optimiser state, activations."""
+        """Numbers that a training step needs room for: parameters, gradients, state, activations."""
         return training_values(self.parameters, self.kept, self.optimizer)
 
     @property

@@ -46,6 +46,11 @@ def _log_ticks(axes: Axes, values: Sequence[int], axis: str = "x") -> None:
     axes.minorticks_off()
 
 
+def _whole_numbers(last: int) -> np.ndarray:
+    """Whole numbers from 1 to ``last``, dense enough for a smooth curve on a logarithmic axis."""
+    return np.unique(np.geomspace(1, last, 120).round().astype(int))
+
+
 @style.styled
 def traffic_shares(*, width: int | None = None, batches: Sequence[int] | None = None) -> Figure:
     """Which part of the bytes of a forward pass are weights, and which are inputs and outputs."""
@@ -106,7 +111,7 @@ def crossing(*, widths: Sequence[int] | None = None) -> Figure:
 def intensities(*, widths: Sequence[int] | None = None, dtype: str | None = None) -> Figure:
     """Operations per byte of the forward pass over the batch, for square layers of several widths."""
     widths, dtype = list(_setting("intensity_widths", widths)), _setting("dtype", dtype)
-    batches = 2 ** np.arange(0, 15)
+    batches = _whole_numbers(2**14)
     ridge = cost.ridge_point(**machine())
     figure, axes = style.new_figure(5.4, 4.0)
     looks = zip(
@@ -149,15 +154,14 @@ def roofline(*, width: int | None = None, batches: Sequence[int] | None = None) 
     for batch, work in works.items():
         speed = cost.attainable(work.intensity, **limits) / 1e12
         roof.plot(work.intensity, speed, "o", color=style.BLUE, markersize=7, gid=f"point-{batch}")
-        low = work.intensity < ridge
-        shift = (7, -11) if low else (0, -13)
+        shift = (7, -11) if work.intensity < ridge else (-2, -16)
         roof.annotate(
             f"N = {batch:,}",
             (work.intensity, speed),
             shift,
             textcoords="offset points",
-            ha="left" if low else "center",
-            va="center" if low else "top",
+            ha="left",
+            va="center",
             color=style.BLUE,
         )
     roof.axvline(ridge, color=style.RED, linestyle=":", linewidth=1.2)
@@ -171,7 +175,7 @@ def roofline(*, width: int | None = None, batches: Sequence[int] | None = None) 
     roof.set_ylabel("10¹² operations per second")
     roof.grid(True)
 
-    rows = 2 ** np.arange(0, 13)
+    rows = _whole_numbers(2**12)
     layers = [cost.layer(int(n), width, width).forward for n in rows]
     bounds = {
         "at least": ([cost.least_seconds(*work, **limits) for work in layers], style.BLUE, "-", 2.6),
