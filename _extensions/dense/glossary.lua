@@ -11,12 +11,21 @@ local function slug(name)
   return (name:lower():gsub("[^%w]+", "-"):gsub("^%-+", ""):gsub("%-+$", ""))
 end
 
--- "mini-batch (also minibatch, batch)" as its name and its other forms.
+local function parts_of(list)
+  local parts = pandoc.List({})
+  for part in (list or ""):gmatch("[^,]+") do
+    parts:insert((part:gsub("^%s+", ""):gsub("%s+$", "")))
+  end
+  return parts
+end
+
+-- "mini-batch (also minibatch; not a mini-batch of)": its name, its other forms, and what is not meant.
 local function parse_term(text)
-  local name, others = text:match("^(.-)%s+%(also (.+)%)$")
-  local entry = { name = name or text, others = pandoc.List({}) }
-  for form in (others or ""):gmatch("[^,]+") do
-    entry.others:insert((form:gsub("^%s+", ""):gsub("%s+$", "")))
+  local name, notes = text:match("^(.-)%s+%((.+)%)$")
+  local entry = { name = name or text, others = pandoc.List({}), foreign = pandoc.List({}) }
+  for note in (notes or ""):gmatch("[^;]+") do
+    entry.others:extend(parts_of(note:match("^%s*also%s+(.+)$")))
+    entry.foreign:extend(parts_of(note:match("^%s*not%s+(.+)$")))
   end
   entry.slug = slug(entry.name)
   return entry
@@ -105,6 +114,9 @@ local function index_forms(entries)
       add(form, entry)
       add(plural(form), entry)
     end
+    for _, phrase in ipairs(entry.foreign) do
+      add(phrase, nil)
+    end
   end
   for _, forms in pairs(index) do
     table.sort(forms, function(one, other)
@@ -175,6 +187,7 @@ local function length_of(form, tokens, start)
   return at - start + 1
 end
 
+-- The entry of the longest form from here, nil where that is a phrase that means something else, and its length.
 local function longest(index, tokens, start)
   local word = tokens[start].text
   local found, length
