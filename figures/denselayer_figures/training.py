@@ -320,31 +320,40 @@ def precision(*, differences: Mapping[str, np.ndarray] | None = None) -> Figure:
 
 
 def pushed_apart(lr: float) -> np.ndarray:
-    """How far the losses of two runs in float64 are apart, of which one starts with one weight pushed."""
+    """Distance of two runs in float64 before and after each epoch; one starts with one weight pushed."""
     whole, _ = _parts()
-    run, losses = _setting("run") | {"lr": lr}, []
+    run, paths = _setting("run"), []
     for push in (0.0, _setting("push")):
         rng = np.random.default_rng(run["seed"])
         network = mlp(run["width"], rng)
         network[0].weight.data[0, 20] += push
-        sgd = optim.SGD(network.parameters(), lr=lr, momentum=run["momentum"])
-        options = {"batch_size": run["batch_size"], "epochs": run["epochs"], "rng": rng}
-        criterion = nn.CrossEntropyLoss()
-        losses.append(training.fit(network, criterion, sgd, whole.x_train, whole.y_train, **options).losses)
-    return np.abs(np.subtract(*losses))
+        sgd, criterion = (
+            optim.SGD(network.parameters(), lr=lr, momentum=run["momentum"]),
+            nn.CrossEntropyLoss(),
+        )
+        places = []
+        for epochs in [0] + run["epochs"] * [1]:
+            options = {"batch_size": run["batch_size"], "epochs": epochs, "rng": rng}
+            training.fit(network, criterion, sgd, whole.x_train, whole.y_train, **options)
+            places.append(np.concatenate([p.data.ravel() for p in network.parameters()]))
+        paths.append(places)
+    return np.linalg.norm(np.subtract(*paths), axis=1)
 
 
 @style.styled
-def sensitivity(*, differences: Mapping[float, np.ndarray] | None = None) -> Figure:
-    """How a push of one weight at the start grows in the losses, for each learning rate; at most two."""
-    if differences is None:
-        differences = {lr: pushed_apart(lr) for lr in _setting("push_lrs")}
-    fig, ax = style.new_figure(6.0, 3.6)
+def sensitivity(*, distances: Mapping[float, np.ndarray] | None = None) -> Figure:
+    """How a push of one weight at the start grows in the parameters, for each learning rate; at most two."""
+    if distances is None:
+        distances = {lr: pushed_apart(lr) for lr in _setting("push_lrs")}
+    fig, ax = style.new_figure(6.0, 3.4)
     looks = [(style.BLUE, "-"), (style.ORANGE, "--")]
-    for at, ((lr, values), look) in enumerate(zip(differences.items(), looks, strict=False)):
-        _so_far(ax, values, *look, f"learning rate {lr:g}", f"push-{at}")
-    steps = len(next(iter(differences.values())))
-    ax.set(yscale="log", xlabel="step", ylabel="difference of the losses", ylim=(1e-18, 1e2), xlim=(0, steps))
+    for at, ((lr, values), (colour, dashes)) in enumerate(zip(distances.items(), looks, strict=False)):
+        ax.plot(np.arange(len(values)), values, dashes, color=colour, gid=f"push-{at}")
+        place = (len(values) - 1, values[-1])
+        label = f"learning rate {lr:g}"
+        ax.annotate(label, place, xytext=(0, 6), textcoords="offset points", ha="right", color=colour)
+    epochs = len(next(iter(distances.values()))) - 1
+    ax.set(yscale="log", xlabel="epoch", ylabel="distance of the runs", ylim=(1e-12, 1e2), xlim=(0, epochs))
     ax.yaxis.set_major_locator(LogLocator(base=10, numticks=8))
     ax.grid(True)
     return fig

@@ -170,6 +170,7 @@ def test_labels_start_with_the_name_of_their_page(chapters, solution_pages):
         "sec-between-layers": "between",
         "sec-backpropagation": "backprop",
         "sec-gradient-checking": "check",
+        "sec-training": "train",
         "sec-scaling": "scale",
     }
     for page in [*chapters, *solution_pages]:

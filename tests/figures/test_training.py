@@ -133,10 +133,15 @@ def test_the_line_over_the_differences_is_the_largest_so_far():
     assert drawn["difference-float64-each"].get_xdata().tolist() == [2, 3, 4]
 
 
-def test_a_push_dies_out_at_the_small_learning_rate_and_takes_over_at_the_large_one():
-    calm, wild = (pictures.pushed_apart(lr) for lr in style.parameters("training")["push_lrs"])
-    assert calm.max() < 1e-9
-    assert wild.max() > 1e-3
+def test_a_push_is_carried_along_at_the_small_learning_rate_and_takes_over_at_the_large_one():
+    drawn = artists(pictures.sensitivity(), "push-")
+    push = style.parameters("training")["push"]
+    calm, wild = (drawn[f"push-{at}"].get_ydata() for at in (0, 1))
+    for values in (calm, wild):
+        assert values[0] == pytest.approx(push, rel=1e-4)
+        assert len(values) == 26
+    assert 0.5 * push < calm.min() and calm.max() < 2 * push
+    assert wild[-1] > 1e-3
 
 
 def test_a_network_of_the_figures_is_drawn_in_float64_and_rounded():
