@@ -159,7 +159,7 @@ end
 local function tokens_of(inlines)
   local tokens = pandoc.List({})
   for _, inline in ipairs(inlines) do
-    if inline.t == "Str" then
+    if inline.t == "Str" and not inline.text:match("^{#eq%-") then
       for number, text in ipairs(split(inline.text)) do
         if text ~= "" then
           tokens:insert({ kind = number % 2 == 0 and "word" or "mark", text = text, inline = pandoc.Str(text) })
