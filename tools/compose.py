@@ -21,6 +21,7 @@ Stream = list[str | Cell]
 
 CSS_PIXELS_PER_INCH = 96
 LINE = 88
+COLUMN = 40
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CAPTION = re.compile(r"<caption\b.*?</caption>\s*", re.DOTALL)
 NOTEBOOK_METADATA = {
@@ -185,8 +186,10 @@ def _pages_table(executions: Sequence[Execution], machines: Sequence[Mapping[str
     return _pipe_table(["page", "notebook", *(["column"] if several else []), "state"], rows)
 
 
-def _pipe_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [heads, [":--"] * len(heads), *rows]
+def _pipe_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table; where its text must be wrapped, a column is as wide as its dashes are many."""
+    widths = [min(COLUMN, max(map(len, column))) for column in zip(heads, *rows, strict=True)]
+    lines = [heads, [":" + "-" * width for width in widths], *rows]
     return ["| " + " | ".join(cells) + " |" for cells in lines]
 
 

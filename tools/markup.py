@@ -23,6 +23,7 @@ DIVS: dict[str, tuple[str, ...]] = {
     "hint": (),
     "solution": (),
     "glossary": (),
+    "notation": (),
     "environment-versions": (),
     "environment-pages": (),
 }

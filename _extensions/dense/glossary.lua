@@ -2,7 +2,9 @@
 -- term in every numbered chapter to its entry, with the definition at the end of the page for the script to show.
 -- The page that `glossary:` of _quarto.yml names is the one source. CONTRIBUTING.md says how an entry is written.
 
-local NO_PROSE = { "cell", "solution-inline", "content-visible", "content-hidden", "chapter-links", "provenance" }
+-- The class `hidden` is that of the titles which Quarto puts into each page for its menus.
+local NO_PROSE =
+  { "cell", "solution-inline", "content-visible", "content-hidden", "chapter-links", "provenance", "hidden" }
 local CONTAINERS = { Emph = true, Strong = true, Quoted = true, Span = true, SmallCaps = true }
 
 -- ---------- entries ----------

@@ -1,12 +1,13 @@
 """Every page of the real book, parsed."""
 
+import json
 import re
 import zipfile
 
 import html5lib
 import pytest
 
-from tools import dom, site
+from tools import compose, dom, site
 from tools.book import load_book
 from tools.environment import ROOT
 from tools.references import collect
@@ -64,7 +65,29 @@ def test_the_wheel_holds_both_packages(book_site):
 def test_every_page_with_code_says_what_it_was_computed_with(book, pages):
     for page in book.notebooks:
         (foot,) = pages[page.href].by_class("provenance")
-        assert re.search(r"Python 3\.\d+\.\d+ and NumPy \d", foot.text()), page.name
+        assert re.search(r"Python 3\.\d+\.\d+, NumPy \d\S+ and Matplotlib \d", foot.text()), page.name
+        assert "The notebook of this page is fresh" in foot.text() or "is stale; " in foot.text()
+
+
+def test_the_environment_page_shows_what_the_notebooks_store(book, pages):
+    page = next(pages[page.href] for page in book.pages if page.id == "sec-environment")
+    rows = [
+        [cell.text() for cell in row.all("td")] for row in page.by_id("tbl-environment-versions").all("tr")
+    ]
+    shown = {row[0]: set(row[1:]) for row in rows if row}
+    for source in book.notebooks:
+        executed = json.loads(source.notebook.read_text(encoding="utf-8"))["metadata"]["dense"]["executed"]
+        for key, value in executed.items():
+            assert " ".join(value.split()) in shown[compose.ENVIRONMENT[key]], f"{source.name}: {key}"
+    rows = [[cell.text() for cell in row.all("td")] for row in page.by_id("tbl-environment-pages").all("tr")]
+    assert [row[1] for row in rows if row] == [source.notebook.name for source in book.notebooks]
+    assert all(row[-1].startswith(("fresh", "stale: ")) for row in rows if row)
+
+
+def test_the_environment_page_names_the_wheel_that_is_served(book, book_site, pages):
+    page = next(pages[page.href] for page in book.pages if page.id == "sec-environment")
+    (wheel,) = (book_site / "notebooks").glob("*.whl")
+    assert wheel.name in page.text()
 
 
 def test_every_exercise_is_linked_to_its_solution_and_back(pages):

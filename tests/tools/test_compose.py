@@ -206,6 +206,72 @@ def test_the_foot_names_the_versions():
     assert compose.facts(None) == ""
 
 
+def test_the_foot_says_whether_the_notebook_is_fresh():
+    notebook = {"metadata": {"dense": {"executed": sample_book.VERSIONS}}}
+    assert compose.facts(notebook, "").endswith(
+        "openblas. The notebook of this page is fresh: nothing that it depends on has changed since."
+    )
+    stale = compose.facts(notebook, "changed since it was executed: constraints.txt")
+    assert stale.endswith(
+        "The notebook of this page is stale; changed since it was executed: constraints.txt."
+    )
+    assert compose.facts(None, "") == ""
+
+
+# ---------- the appendix on the environment ----------
+
+ENVIRONMENT = """::: {.environment-versions}
+
+| what | value |
+|:--|:--|
+| all | not filled |
+
+: Versions {#tbl-v}
+
+:::
+
+| kept | table |
+|:--|:--|
+
+::: {.environment-pages}
+
+| all | not filled |
+
+: Pages {#tbl-p}
+
+:::""".splitlines()
+
+
+def execution(name, stale="", **executed):
+    return compose.Execution(f"sec-{name}", f"{name}.ipynb", executed, stale)
+
+
+def test_the_tables_of_the_environment_are_filled_and_keep_their_captions():
+    pages = [execution("one", python="3.11.7", cpu="A*B|C"), execution("two", python="3.11.7", cpu="A*B|C")]
+    lines = compose.with_environment(ENVIRONMENT, pages)
+    assert not any("not filled" in line for line in lines)
+    assert "| Python | 3.11.7 |" in lines
+    assert "| processor | A\\*B\\|C |" in lines
+    assert "| NumPy | not recorded |" in lines
+    assert "| @sec-one | `one.ipynb` | fresh |" in lines
+    assert [line for line in lines if line.startswith((": ", ":::", "| kept"))] == [
+        line for line in ENVIRONMENT if line.startswith((": ", ":::", "| kept"))
+    ]
+
+
+def test_notebooks_from_two_places_have_a_column_each():
+    pages = [execution("one", python="3.11.7"), execution("two", "changed: constraints.txt", python="3.12.1")]
+    lines = compose.with_environment(ENVIRONMENT, pages)
+    assert "| Python | 3.11.7 | 3.12.1 |" in lines
+    assert "| @sec-one | `one.ipynb` | 1 | fresh |" in lines
+    assert "| @sec-two | `two.ipynb` | 2 | stale: changed: constraints.txt |" in lines
+
+
+def test_a_page_without_these_tables_stays_as_it_is():
+    page = ["# Title", "", "| a |", "|--|", ":::: {.callout-note}", "| b |", "::::"]
+    assert compose.with_environment(page, [execution("one")]) == page
+
+
 # ---------- the instructor's edition ----------
 
 

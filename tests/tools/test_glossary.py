@@ -105,6 +105,7 @@ def test_the_use_after_a_foreign_one_is_linked(convert):
         "![batch](x.png)",
         "Word[^1]\n\n[^1]: A batch.",
         "::: {.cell}\nbatch\n:::",
+        "::: {.hidden}\nbatch\n:::",
         '::: {.content-visible when-profile="instructor"}\nbatch\n:::',
         "[@batch]",
     ],
