@@ -4,7 +4,6 @@ import argparse
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 import zipfile
@@ -209,10 +208,13 @@ def fetch(site, path):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "index.html").write_text("<p>Hello</p>", encoding="utf-8")
-    (tmp_path / "n.ipynb").write_text("{}", encoding="utf-8")
-    (tmp_path / "f.woff2").write_bytes(b"x")
-    return tmp_path
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<p>Hello</p>", encoding="utf-8")
+    (site / "n.ipynb").write_text("{}", encoding="utf-8")
+    (site / "f.woff2").write_bytes(b"x")
+    return site
 
 
 @pytest.fixture
@@ -239,8 +241,15 @@ def test_the_site_is_served_on_the_loopback_address_only(folder, running):
     assert headers["Cache-Control"] == "no-store"
     assert fetch(site, "n.ipynb")[1]["Content-Type"] == "application/x-ipynb+json"
     assert fetch(site, "f.woff2")[1]["Content-Type"] == "font/woff2"
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.txt", "%2e%2e/secret.txt", "x/../../secret.txt", "/../secret.txt"]
+)
+@pytest.mark.parametrize("signal", [None, server.Signal()])
+def test_files_outside_the_site_are_not_served(folder, running, path, signal):
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        fetch(site, "../secret")
+        fetch(running(folder, None, signal), path)
 
 
 def test_a_taken_port_is_passed_over_and_a_taken_port_that_was_asked_for_is_an_error(folder, running):
@@ -271,7 +280,6 @@ def test_pages_of_a_preview_reload_when_something_was_built(folder, running):
     assert b"EventSource" in fetch(site, "index.html?x=1")[2]
     assert b"EventSource" not in (folder / "index.html").read_bytes()
     with urllib.request.urlopen(server.address(site) + server.EVENTS.lstrip("/"), timeout=10) as events:
-        time.sleep(0.1)
         signal.send()
         assert events.readline() == b"data: built\n"
 
