@@ -1,6 +1,7 @@
 """The commands that build, serve, preview and clean."""
 
 import argparse
+import os
 import subprocess
 import sys
 import threading
@@ -64,6 +65,23 @@ def test_a_stale_notebook_is_a_warning_that_names_the_command(root, monkeypatch,
     assert "`make notebooks`" in err
 
 
+def test_an_edition_with_a_title_of_its_own_is_not_taken_for_stale(root):
+    assert build.build(root, profile="instructor", engine="pandoc").warnings == ()
+
+
+def test_a_mistake_that_stands_in_an_old_notebook_names_that_notebook(root, monkeypatch):
+    def broken(*args):
+        raise BuildError("chapters/01-first.qmd: something old")
+
+    first = root / "chapters" / "01-first.qmd"
+    first.write_text(first.read_text(encoding="utf-8") + "\nMore.\n", encoding="utf-8")
+    monkeypatch.setattr(pandoc, "render", broken)
+    with pytest.raises(
+        BuildError, match="(?s)something old.*Perhaps because of this:.*01-first.ipynb is stale"
+    ):
+        build.build(root, engine="pandoc")
+
+
 def test_a_missing_notebook_stops_the_build(root):
     (root / "notebooks" / "01-first.ipynb").unlink()
     with pytest.raises(BuildError, match="does not exist; run `make notebooks`"):
@@ -91,6 +109,14 @@ def test_a_build_that_is_interrupted_leaves_the_last_site(root, monkeypatch, err
     with pytest.raises((KeyboardInterrupt, OSError)):
         build.build(root, engine="pandoc")
     assert {path: path.read_bytes() for path in (root / "_book").rglob("*") if path.is_file()} == before
+    assert [path.name for path in root.glob("_book*")] == ["_book"]
+
+
+def test_a_swap_that_fails_puts_the_last_site_back(root):
+    build.build(root, engine="pandoc")
+    with pytest.raises(FileNotFoundError):
+        build.swap(root / "not-there", root / "_book")
+    assert (root / "_book" / "index.html").is_file()
     assert [path.name for path in root.glob("_book*")] == ["_book"]
 
 
@@ -186,6 +212,19 @@ def test_the_site_serves_the_wheel_beside_the_notebooks(root):
     assert "small/__init__.py" in zipfile.ZipFile(served).namelist()
     page = (root / "_book" / "chapters" / "01-first.html").read_text(encoding="utf-8")
     assert 'href="../notebooks/small-1.2-py3-none-any.whl" download' in page
+
+
+def test_the_wheel_has_the_same_bytes_whatever_time_it_is(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "code" / "small").mkdir(parents=True)
+    (tmp_path / "code" / "small" / "__init__.py").write_text("", encoding="utf-8")
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    first = wheel.build(tmp_path, tmp_path / "one")
+    assert "SOURCE_DATE_EPOCH" not in os.environ
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    second = wheel.build(tmp_path, tmp_path / "two")
+    assert first.read_bytes() == second.read_bytes()
+    assert os.environ["SOURCE_DATE_EPOCH"] == "1000000000"
 
 
 def test_a_project_that_cannot_be_built_is_an_error(tmp_path):
@@ -335,6 +374,34 @@ def test_a_preview_renders_again_and_survives_a_mistake(root, capsys):
     assert mine.signal.count == 1
 
 
+def test_notebooks_that_the_preview_wrote_itself_are_no_change(root, monkeypatch):
+    def refresh(found):
+        made = found.root / "notebooks" / "01-first.ipynb"
+        made.write_text(made.read_text(encoding="utf-8") + " ", encoding="utf-8")
+
+    monkeypatch.setattr("tools.commands.notebooks.refresh_with_progress", refresh)
+    mine = preview.Preview(root, None, "pandoc")
+    mine.update({root / "chapters" / "02-second.qmd"})
+    assert mine.signal.count == 1
+    mine.update({root / "notebooks" / "01-first.ipynb"})
+    assert mine.signal.count == 1
+    (root / "notebooks" / "01-first.ipynb").write_text("{", encoding="utf-8")
+    mine.update({root / "notebooks" / "01-first.ipynb"})
+    assert mine.signal.count == 1
+
+
+def test_what_is_saved_in_one_go_is_one_change(root, monkeypatch):
+    steps = iter(["01-first", "02-second"])
+
+    def save_one_more(seconds):
+        if name := next(steps, None):
+            (root / "chapters" / f"{name}.qmd").write_text("# Changed\n", encoding="utf-8")
+
+    monkeypatch.setattr(preview.time, "sleep", save_one_more)
+    changed = next(preview.watch(root))
+    assert {path.name for path in changed} == {"01-first.qmd", "02-second.qmd"}
+
+
 # ---------- cleaning ----------
 
 
@@ -342,11 +409,13 @@ def test_clean_removes_what_was_built_and_nothing_else(root, monkeypatch):
     build.build(root, engine="pandoc")
     build.build(root, profile="instructor", engine="pandoc")
     (root / "tools" / "__pycache__").mkdir(parents=True)
+    (root / "notebooks" / ".ipynb_checkpoints").mkdir()
     (root / ".venv").mkdir()
     kept = {path.name for path in root.iterdir()} - {"_book", "_book-instructor"}
     monkeypatch.setattr(clean, "ROOT", root)
     assert clean.run(arguments(clean)) == 0
     assert {path.name for path in root.iterdir()} == kept
     assert not (root / "tools" / "__pycache__").exists()
+    assert not (root / "notebooks" / ".ipynb_checkpoints").exists()
     assert clean.run(arguments(clean, "--all")) == 0
     assert not (root / ".venv").exists()
