@@ -1,5 +1,7 @@
 """The build tool of the book: ``python -m tools COMMAND``."""
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import sys

@@ -65,6 +65,8 @@ def load_book(root: Path | str, profile: str | None = None) -> Book:
     if profile:
         config = merge(config, _settings(root / f"_quarto-{profile}.yml"))
     book = config.get("book") or {}
+    if not isinstance(book, dict):
+        raise BuildError(f"_quarto.yml: `book:` holds lines `name: value`, not {book!r}")
     chapters = _files(book.get("chapters"))
     if not chapters:
         raise BuildError("_quarto.yml: `book: chapters:` lists no page")
@@ -105,15 +107,19 @@ def merge(below: Any, above: Any) -> Any:
 def _settings(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BuildError(f"{path.name}: no such file in {path.parent}")
-    return qmd.load_yaml(path.read_text(encoding="utf-8"), path.name, 1, "the file")
+    return qmd.load_yaml(qmd.read_text(path, path.name), path.name, 1, "the file")
 
 
 def _files(items: list[Any] | None) -> list[str]:
     """The page files of a chapter list; a `part:` contributes its chapters."""
+    if not isinstance(items, list | None):
+        raise BuildError(f"_quarto.yml: chapters are a list of pages, not {items!r}")
     files: list[str] = []
     for item in items or []:
         if isinstance(item, str):
             files.append(item)
+        elif not isinstance(item, dict):
+            raise BuildError(f"_quarto.yml: {item!r} in the list of chapters is no page")
         elif "chapters" in item:
             files += _files(item["chapters"])
         elif item.get("file") or item.get("href"):

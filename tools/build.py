@@ -166,12 +166,12 @@ def swap(site: Path, output: Path) -> None:
     if output.exists() and not is_site(output):
         raise BuildError(f"{output} exists and is no site of this book; name another folder, or empty it")
     old = output.with_name(f"{output.name}-old-{os.getpid()}")
-    if output.exists():
-        output.rename(old)
     try:
+        if output.exists():
+            output.rename(old)
         site.rename(output)
     except BaseException:
-        if old.exists():
+        if old.exists() and not output.exists():
             old.rename(output)
         raise
     shutil.rmtree(old, ignore_errors=True)

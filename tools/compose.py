@@ -65,11 +65,14 @@ def load_notebook(page: Page) -> dict[str, Any] | None:
         return None
     name = f"notebooks/{page.notebook.name}"
     try:
-        return json.loads(page.notebook.read_text(encoding="utf-8"))
+        notebook = json.loads(page.notebook.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BuildError(f"{page.name}: {name} does not exist; run `make notebooks` to make it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise BuildError(f"{name} cannot be read ({error}); run `make notebooks FORCE=1`") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise BuildError(f"{name} is no notebook; run `make notebooks FORCE=1`")
+    return notebook
 
 
 def stream(page: Page, notebook: Mapping[str, Any] | None) -> Stream:

@@ -1,13 +1,15 @@
 """Make the project's own virtual environment and run in it.
 
-Standard library only: it runs before anything is installed.
+Standard library only: it runs before anything is installed, and on a Python that is too old far enough
+to say so.
 """
+
+from __future__ import annotations
 
 import hashlib
 import os
 import subprocess
 import sys
-import tomllib
 import venv
 from pathlib import Path
 
@@ -31,6 +33,8 @@ def interpreter(folder: Path) -> Path:
 
 def requirements(group: str) -> list[str]:
     """The requirements of one group of ``[dependency-groups]`` in pyproject.toml, those it includes first."""
+    import tomllib
+
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     if group not in groups:
         raise BuildError(f"pyproject.toml has no dependency group {group!r}; it has {', '.join(groups)}")
@@ -60,6 +64,8 @@ def is_ready(folder: Path, group: str) -> bool:
 
 
 def create(folder: Path) -> None:
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").is_file():
+        raise BuildError(f"{folder} holds something else; let DENSELAYER_VENV name an empty folder")
     print(f"Making a virtual environment in {folder} ...", flush=True)
     try:
         venv.EnvBuilder(with_pip=True, clear=True).create(folder)
@@ -103,11 +109,20 @@ def enter(group: str) -> None:
         install(folder, group)
     environ = {**os.environ, INSIDE: group, "PYTHONPATH": search_path()}
     command = [str(interpreter(folder)), "-m", "tools", *sys.argv[1:]]
-    try:
-        result = subprocess.run(command, env=environ, cwd=ROOT).returncode
-    except KeyboardInterrupt:
-        result = 130
-    sys.exit(result)
+    sys.exit(wait_for(command, environ))
+
+
+def wait_for(command: list[str], environ: dict[str, str]) -> int:
+    """Run a command to its own end and return its code.
+
+    Ctrl-C reaches the command too, and it may need a moment to put things back in place.
+    """
+    with subprocess.Popen(command, env=environ, cwd=ROOT) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                continue
 
 
 def search_path() -> str:

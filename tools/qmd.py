@@ -190,12 +190,17 @@ def read(path: Path, root: Path | None = None) -> Document:
     """
     path = Path(path)
     name = path.relative_to(root).as_posix() if root and path.is_relative_to(root) else path.as_posix()
+    return parse(read_text(path, name), path, name)
+
+
+def read_text(path: Path, name: str) -> str:
+    """The text of a file; raises BuildError with the line for what is not UTF-8."""
+    content = path.read_bytes()
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        line = content[: error.start].count(b"\n") + 1
         raise BuildError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None
-    return parse(text, path, name)
 
 
 def parse(text: str, path: Path | str = "page.qmd", name: str = "") -> Document:

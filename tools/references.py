@@ -304,7 +304,7 @@ def bibliography_keys(book: Book) -> set[str]:
     for path in book.bibliography:
         if not Path(path).is_file():
             raise BuildError(f"_quarto.yml: the bibliography {path.name} does not exist")
-        text = path.read_text(encoding="utf-8")
+        text = qmd.read_text(path, path.name)
         keys.update(
             re.findall(r"^[ \t]*@(?!comment|string|preamble)\w+\s*[{(]\s*([^,\s]+)\s*,", text, re.M | re.I)
         )

@@ -81,10 +81,10 @@ class Handler(SimpleHTTPRequestHandler):
         self.wfile.write(content)
 
     def _events(self) -> None:
+        seen = self.signal.count
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        seen = self.signal.count
         try:
             while True:
                 count = self.signal.wait(seen, timeout=10)

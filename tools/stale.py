@@ -12,7 +12,6 @@ from typing import Any
 
 from tools import qmd
 from tools.book import Book, Page
-from tools.errors import BuildError
 from tools.references import Registry, page_references, section_numbers
 
 CONVERTER = ("book", "citations", "convert", "pandoc", "qmd", "reading", "references")
@@ -93,14 +92,6 @@ def find_stale(book: Book, registry: Registry) -> list[Stale]:
         if reason:
             found.append(Stale(page, reason))
     return found
-
-
-def check(book: Book, registry: Registry) -> None:
-    """Raise BuildError when a notebook is stale; the message says which, why, and what to do."""
-    found = find_stale(book, registry)
-    if found:
-        lines = "\n".join(str(stale) for stale in found)
-        raise BuildError(f"{lines}\nRefresh with `{COMMAND}`.")
 
 
 def why_stale(page: Page, digests: Digests) -> str:

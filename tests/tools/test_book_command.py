@@ -1,10 +1,10 @@
 """The commands that build, serve, preview and clean."""
 
 import argparse
+import os
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 import zipfile
@@ -65,6 +65,23 @@ def test_a_stale_notebook_is_a_warning_that_names_the_command(root, monkeypatch,
     assert "`make notebooks`" in err
 
 
+def test_an_edition_with_a_title_of_its_own_is_not_taken_for_stale(root):
+    assert build.build(root, profile="instructor", engine="pandoc").warnings == ()
+
+
+def test_a_mistake_that_stands_in_an_old_notebook_names_that_notebook(root, monkeypatch):
+    def broken(*args):
+        raise BuildError("chapters/01-first.qmd: something old")
+
+    first = root / "chapters" / "01-first.qmd"
+    first.write_text(first.read_text(encoding="utf-8") + "\nMore.\n", encoding="utf-8")
+    monkeypatch.setattr(pandoc, "render", broken)
+    with pytest.raises(
+        BuildError, match="(?s)something old.*Perhaps because of this:.*01-first.ipynb is stale"
+    ):
+        build.build(root, engine="pandoc")
+
+
 def test_a_missing_notebook_stops_the_build(root):
     (root / "notebooks" / "01-first.ipynb").unlink()
     with pytest.raises(BuildError, match="does not exist; run `make notebooks`"):
@@ -92,6 +109,14 @@ def test_a_build_that_is_interrupted_leaves_the_last_site(root, monkeypatch, err
     with pytest.raises((KeyboardInterrupt, OSError)):
         build.build(root, engine="pandoc")
     assert {path: path.read_bytes() for path in (root / "_book").rglob("*") if path.is_file()} == before
+    assert [path.name for path in root.glob("_book*")] == ["_book"]
+
+
+def test_a_swap_that_fails_puts_the_last_site_back(root):
+    build.build(root, engine="pandoc")
+    with pytest.raises(FileNotFoundError):
+        build.swap(root / "not-there", root / "_book")
+    assert (root / "_book" / "index.html").is_file()
     assert [path.name for path in root.glob("_book*")] == ["_book"]
 
 
@@ -189,6 +214,19 @@ def test_the_site_serves_the_wheel_beside_the_notebooks(root):
     assert 'href="../notebooks/small-1.2-py3-none-any.whl" download' in page
 
 
+def test_the_wheel_has_the_same_bytes_whatever_time_it_is(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "code" / "small").mkdir(parents=True)
+    (tmp_path / "code" / "small" / "__init__.py").write_text("", encoding="utf-8")
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    first = wheel.build(tmp_path, tmp_path / "one")
+    assert "SOURCE_DATE_EPOCH" not in os.environ
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    second = wheel.build(tmp_path, tmp_path / "two")
+    assert first.read_bytes() == second.read_bytes()
+    assert os.environ["SOURCE_DATE_EPOCH"] == "1000000000"
+
+
 def test_a_project_that_cannot_be_built_is_an_error(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT.replace('version = "1.2"', ""), encoding="utf-8")
     with pytest.raises(BuildError, match=r"pyproject\.toml: the wheel could not be built"):
@@ -209,10 +247,13 @@ def fetch(site, path):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "index.html").write_text("<p>Hello</p>", encoding="utf-8")
-    (tmp_path / "n.ipynb").write_text("{}", encoding="utf-8")
-    (tmp_path / "f.woff2").write_bytes(b"x")
-    return tmp_path
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<p>Hello</p>", encoding="utf-8")
+    (site / "n.ipynb").write_text("{}", encoding="utf-8")
+    (site / "f.woff2").write_bytes(b"x")
+    return site
 
 
 @pytest.fixture
@@ -239,8 +280,15 @@ def test_the_site_is_served_on_the_loopback_address_only(folder, running):
     assert headers["Cache-Control"] == "no-store"
     assert fetch(site, "n.ipynb")[1]["Content-Type"] == "application/x-ipynb+json"
     assert fetch(site, "f.woff2")[1]["Content-Type"] == "font/woff2"
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.txt", "%2e%2e/secret.txt", "x/../../secret.txt", "/../secret.txt"]
+)
+@pytest.mark.parametrize("signal", [None, server.Signal()])
+def test_files_outside_the_site_are_not_served(folder, running, path, signal):
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        fetch(site, "../secret")
+        fetch(running(folder, None, signal), path)
 
 
 def test_a_taken_port_is_passed_over_and_a_taken_port_that_was_asked_for_is_an_error(folder, running):
@@ -271,7 +319,6 @@ def test_pages_of_a_preview_reload_when_something_was_built(folder, running):
     assert b"EventSource" in fetch(site, "index.html?x=1")[2]
     assert b"EventSource" not in (folder / "index.html").read_bytes()
     with urllib.request.urlopen(server.address(site) + server.EVENTS.lstrip("/"), timeout=10) as events:
-        time.sleep(0.1)
         signal.send()
         assert events.readline() == b"data: built\n"
 
@@ -327,6 +374,34 @@ def test_a_preview_renders_again_and_survives_a_mistake(root, capsys):
     assert mine.signal.count == 1
 
 
+def test_notebooks_that_the_preview_wrote_itself_are_no_change(root, monkeypatch):
+    def refresh(found):
+        made = found.root / "notebooks" / "01-first.ipynb"
+        made.write_text(made.read_text(encoding="utf-8") + " ", encoding="utf-8")
+
+    monkeypatch.setattr("tools.commands.notebooks.refresh_with_progress", refresh)
+    mine = preview.Preview(root, None, "pandoc")
+    mine.update({root / "chapters" / "02-second.qmd"})
+    assert mine.signal.count == 1
+    mine.update({root / "notebooks" / "01-first.ipynb"})
+    assert mine.signal.count == 1
+    (root / "notebooks" / "01-first.ipynb").write_text("{", encoding="utf-8")
+    mine.update({root / "notebooks" / "01-first.ipynb"})
+    assert mine.signal.count == 1
+
+
+def test_what_is_saved_in_one_go_is_one_change(root, monkeypatch):
+    steps = iter(["01-first", "02-second"])
+
+    def save_one_more(seconds):
+        if name := next(steps, None):
+            (root / "chapters" / f"{name}.qmd").write_text("# Changed\n", encoding="utf-8")
+
+    monkeypatch.setattr(preview.time, "sleep", save_one_more)
+    changed = next(preview.watch(root))
+    assert {path.name for path in changed} == {"01-first.qmd", "02-second.qmd"}
+
+
 # ---------- cleaning ----------
 
 
@@ -334,11 +409,13 @@ def test_clean_removes_what_was_built_and_nothing_else(root, monkeypatch):
     build.build(root, engine="pandoc")
     build.build(root, profile="instructor", engine="pandoc")
     (root / "tools" / "__pycache__").mkdir(parents=True)
+    (root / "notebooks" / ".ipynb_checkpoints").mkdir()
     (root / ".venv").mkdir()
     kept = {path.name for path in root.iterdir()} - {"_book", "_book-instructor"}
     monkeypatch.setattr(clean, "ROOT", root)
     assert clean.run(arguments(clean)) == 0
     assert {path.name for path in root.iterdir()} == kept
     assert not (root / "tools" / "__pycache__").exists()
+    assert not (root / "notebooks" / ".ipynb_checkpoints").exists()
     assert clean.run(arguments(clean, "--all")) == 0
     assert not (root / ".venv").exists()

@@ -69,10 +69,19 @@ def test_a_missing_notebook_is_an_error_that_names_the_command(book, tmp_path):
         compose.load_notebook(load_book(gone).pages[1])
 
 
-def test_a_notebook_that_is_no_json_is_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "is no notebook"),
+        ('{"cells": 3}', "is no notebook"),
+        ("{}", "is no notebook"),
+    ],
+)
+def test_a_file_that_is_no_notebook_is_an_error(tmp_path, content, message):
     root = sample_book.write(tmp_path)
-    (root / "notebooks" / "01-first.ipynb").write_text("{", encoding="utf-8")
-    with pytest.raises(BuildError, match="cannot be read"):
+    (root / "notebooks" / "01-first.ipynb").write_text(content, encoding="utf-8")
+    with pytest.raises(BuildError, match=rf"01-first\.ipynb {message}.*`make notebooks FORCE=1`"):
         compose.load_notebook(load_book(root).pages[1])
 
 

@@ -1,6 +1,10 @@
 """The environment is made from pyproject.toml and constraints.txt and from nothing else."""
 
+import ast
+import os
 import re
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -64,6 +68,74 @@ def test_an_old_python_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(environment, "MINIMUM", (sys.version_info.major, sys.version_info.minor + 1))
     with pytest.raises(BuildError, match="too old.*make PYTHON="):
         environment.enter("book")
+
+
+OLD = """
+import runpy, sys
+sys.modules["tomllib"] = None
+sys.version_info = (3, 8, 18, "final", 0)
+runpy.run_module("tools", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("command", ["book", "test"])
+def test_a_python_without_tomllib_gets_as_far_as_that_message(command):
+    environ = {name: value for name, value in os.environ.items() if name != "DENSELAYER_VENV"}
+    done = subprocess.run(
+        [sys.executable, "-c", OLD, command],
+        cwd=environment.ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "too old: the book needs Python >= 3.11" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["__init__", "__main__", "environment", "errors"])
+def test_what_an_old_python_reads_is_written_for_it(name):
+    text = (environment.ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8")
+    assert ast.parse(text, feature_version=(3, 7))
+    assert "->" not in text or "from __future__ import annotations" in text
+
+
+def test_a_folder_that_holds_something_else_is_never_emptied(tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(BuildError, match="holds something else.*DENSELAYER_VENV"):
+        environment.create(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "precious"
+
+
+PARENT = """
+import os, sys
+from tools import environment
+sys.exit(environment.wait_for([sys.executable, "-c", sys.argv[1]], dict(os.environ)))
+"""
+CHILD = """
+import sys, time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1)
+    print("tidied up", flush=True)
+    sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT to a process group")
+def test_ctrl_c_leaves_the_command_the_time_to_tidy_up():
+    command = [sys.executable, "-c", PARENT, CHILD]
+    pipes = {"stdout": subprocess.PIPE, "text": True, "cwd": environment.ROOT, "start_new_session": True}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "tidied up\n"
+    assert process.returncode == 130
+
+
+def test_the_code_of_the_command_is_passed_on():
+    assert environment.wait_for([sys.executable, "-c", "raise SystemExit(7)"], dict(os.environ)) == 7
 
 
 def test_a_failing_pip_says_what_to_do(tmp_path, monkeypatch):

@@ -71,6 +71,8 @@ def test_a_chapter_is_executed_in_order_by_this_python(make_book):
     assert outputs["raises"][0].traceback == ["ZeroDivisionError: division by zero"]
     assert "skipped" not in outputs
     assert set(outputs["fig-a"][0].data) == {"image/png", "text/plain"}
+    pixels = struct.unpack(">I", base64.b64decode(outputs["fig-a"][0].data["image/png"])[16:20])[0]
+    assert pixels == 2 * outputs["fig-a"][0].metadata["image/png"]["width"]
     assert seen[0] == (0, 6, "import") and seen[-1] == (6, 6, "")
 
 
@@ -213,6 +215,7 @@ def test_the_users_settings_do_not_reach_the_kernel(tmp_path, monkeypatch):
     environ = kernel_environment(tmp_path, tmp_path / "scratch")
     assert "mine" not in environ.values()
     assert environ["PYTHONPATH"].split(os.pathsep) == [str(tmp_path / "code"), str(tmp_path / "figures")]
+    assert environ["PYTHONNOUSERSITE"] == "1" and environ["PYTHONHASHSEED"] == "0"
     assert environ["OMP_NUM_THREADS"] == environ["OPENBLAS_NUM_THREADS"] == "1"
 
 

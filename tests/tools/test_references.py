@@ -249,13 +249,25 @@ def test_pages_of_parts_are_chapters(make_book, tmp_path):
         ("book:\n  chapters: [index.qmd, gone.qmd]\n", r"_quarto\.yml: the page gone\.qmd does not exist"),
         ("book: {}\n", r"_quarto\.yml: `book: chapters:` lists no page"),
         ("book:\n  - : [\n", r"_quarto\.yml:\d+: the file is not valid YAML"),
+        ("book: 3\n", r"_quarto\.yml: `book:` holds lines `name: value`, not 3"),
+        ("book:\n  chapters: index.qmd\n", r"_quarto\.yml: chapters are a list of pages, not 'index.qmd'"),
+        ("book:\n  chapters: [index.qmd, 3]\n", r"_quarto\.yml: 3 in the list of chapters is no page"),
+        ("- book\n", r"_quarto\.yml:1: the file must be lines `name: value`"),
+        ("book:\n  title: caf\xe9\n", r"_quarto\.yml:2: not UTF-8"),
     ],
 )
 def test_broken_settings_are_named(make_book, tmp_path, settings, message):
     make_book()
-    (tmp_path / "_quarto.yml").write_text(settings)
+    (tmp_path / "_quarto.yml").write_text(settings, encoding="latin-1")
     with pytest.raises(BuildError, match=message):
         load_book(tmp_path)
+
+
+def test_a_bibliography_that_is_not_utf8_is_named(make_book, tmp_path):
+    book = make_book()
+    (tmp_path / "references.bib").write_bytes(b"@book{a,\n  author = {M\xfcller}\n}\n")
+    with pytest.raises(BuildError, match=r"references\.bib:2: not UTF-8"):
+        collect(book)
 
 
 def test_a_missing_profile_is_named(make_book, tmp_path):

@@ -1,7 +1,5 @@
 """The checks of a built site find what is wrong, and say nothing about what is right."""
 
-import doctest
-import importlib
 import re
 from pathlib import Path
 
@@ -188,10 +186,3 @@ def test_quartos_dark_page_has_the_same_colours():
     known = colours()
     for variable, name in (("body-bg", "paper"), ("body-color", "ink"), ("link-color", "accent")):
         assert f"${variable}: {known[name][1]};" in dark
-
-
-@pytest.mark.parametrize("name", ["dom", "search", "engines.pandoc"])
-def test_the_examples_in_the_docstrings_hold(name):
-    result = doctest.testmod(importlib.import_module(f"tools.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -67,15 +67,12 @@ def test_notebooks_just_made_are_fresh(fresh, executions):
     assert executions == []
 
 
-def test_check_names_the_notebooks_the_reason_and_the_command(fresh):
+def test_a_stale_notebook_is_named_with_the_reason(fresh):
     change(fresh / "chapters/01-one.qmd", "n = 3", "n = 4")
     book = load_book(fresh)
-    with pytest.raises(BuildError) as error:
-        stale.check(book, collect(book))
-    assert str(error.value) == (
-        "notebooks/01-one.ipynb is stale: changed since it was executed: the code of the chapter\n"
-        "Refresh with `make notebooks`."
-    )
+    assert [str(found) for found in stale.find_stale(book, collect(book))] == [
+        "notebooks/01-one.ipynb is stale: changed since it was executed: the code of the chapter"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +183,38 @@ def test_a_missing_or_broken_notebook_is_stale_and_made_again(fresh, executions,
     refresh(load_book(fresh))
     assert executions == ["chapters/01-one.qmd"]
     assert path.read_bytes() == good
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"), [("reading.py", "since it was converted"), ("execute.py", "executed: the executor")]
+)
+def test_a_change_of_the_build_tool_counts(fresh, tmp_path_factory, monkeypatch, module, reason):
+    copy = tmp_path_factory.mktemp("tools")
+    for path in stale.TOOLS.glob("*.py"):
+        (copy / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(stale, "TOOLS", copy)
+    assert reasons(fresh) == {}
+    (copy / module).write_bytes((copy / module).read_bytes() + b"\n")
+    assert reason in reasons(fresh)["01-one"]
+
+
+def test_a_new_version_of_the_package_counts_because_the_first_cell_names_it(fresh):
+    assert reasons(fresh) == {}
+    (fresh / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "2"\n')
+    assert "since it was converted" in reasons(fresh)["01-one"]
+
+
+def test_a_notebook_is_replaced_in_one_step(fresh, monkeypatch):
+    def full(*args):
+        raise OSError("disk full")
+
+    path = fresh / "notebooks/01-one.ipynb"
+    before = path.read_bytes()
+    change(fresh / "chapters/01-one.qmd", "Text about", "Words about")
+    monkeypatch.setattr(notebooks.os, "replace", full)
+    with pytest.raises(OSError, match="disk full"):
+        refresh(load_book(fresh))
+    assert path.read_bytes() == before
 
 
 def test_outputs_that_do_not_fit_are_not_carried_over(fresh, executions):

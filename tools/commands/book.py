@@ -9,8 +9,6 @@ from tools import build
 from tools.book import Page
 from tools.environment import ROOT
 
-SUMMARY = "render the book from its executed notebooks into _book/"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", help="an edition: `instructor` shows each solution behind its exercise")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tools.environment import ROOT
 
-SUMMARY = "remove what was built"
 FOLDERS = (
     "_book",
     "_book-*",

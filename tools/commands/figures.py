@@ -11,8 +11,6 @@ from pathlib import Path
 from tools.environment import ROOT
 from tools.errors import BuildError
 
-SUMMARY = "draw every figure into figures/out/"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -43,7 +41,10 @@ def draw_all(output: Path, only: str = "") -> list[Path]:
     import matplotlib.pyplot as plt
     from rich.progress import track
 
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"The folder {output} cannot be made: {error.strerror}") from error
     chosen = [(name, function) for name, function in figure_functions() if only in name]
     if not chosen:
         raise BuildError(f"No figure's name contains {only!r}. The names: {names()}")

@@ -7,7 +7,6 @@ from pathlib import Path
 from tools.environment import ROOT
 from tools.errors import BuildError
 
-SUMMARY = "store PyTorch's results again as the oracle of the agreement tables"
 SCRIPT = Path("tests") / "denselayer" / "make_fixtures.py"
 
 

@@ -11,8 +11,6 @@ from tools import chapter_code, qmd
 from tools.book import load_book
 from tools.environment import ROOT
 
-SUMMARY = "ruff check and format, also over the code in the chapters"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help="repair what can be repaired, in the chapters too")

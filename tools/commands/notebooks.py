@@ -11,8 +11,6 @@ from tools.execute import TIMEOUT
 from tools.markup import check_book
 from tools.notebooks import Summary, refresh
 
-SUMMARY = "convert the chapters and execute what is stale"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="execute all chapters, stale or not")

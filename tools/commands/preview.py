@@ -13,7 +13,6 @@ from tools.commands import book
 from tools.environment import ROOT
 from tools.errors import BuildError
 
-SUMMARY = "rebuild what changes while you write"
 INTERVAL = 0.5
 WATCHED = (
     "_quarto*.yml",

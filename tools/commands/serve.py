@@ -7,8 +7,6 @@ from tools import build, server
 from tools.commands import book
 from tools.environment import ROOT
 
-SUMMARY = "build if needed and serve the book on this machine"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="default: the first free one from 8000 on")
