@@ -191,7 +191,8 @@ def _pages_table(executions: Sequence[Execution], machines: Sequence[Mapping[str
 
 def _pipe_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table; where its text must be wrapped, a column is as wide as its dashes are many."""
-    widths = [min(COLUMN, max(map(len, column))) for column in zip(heads, *rows, strict=True)]
+    columns = zip(heads, *rows, strict=True)
+    widths = [min(COLUMN, max(10 if cell[:1] == "@" else len(cell) for cell in column)) for column in columns]
     lines = [heads, [":" + "-" * width for width in widths], *rows]
     return ["| " + " | ".join(cells) + " |" for cells in lines]
 

@@ -154,6 +154,8 @@
       link.textContent = "in the glossary";
       box.setAttribute("aria-label", `Definition of ${name.textContent}`);
       box.replaceChildren(name, text, link);
+      // With the Tab key one goes on to the next term; Enter on the term itself leads to the glossary.
+      for (const each of box.querySelectorAll("a")) each.tabIndex = -1;
     }
 
     function show(link) {
@@ -215,9 +217,7 @@
       if (term && event.relatedTarget && !isInside(event.relatedTarget)) hide();
     });
     document.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !term) return;
-      if (box.contains(document.activeElement)) term.focus();
-      hide();
+      if (event.key === "Escape" && term) hide();
     });
     for (const name of ["scroll", "resize"]) {
       addEventListener(name, () => term && place(), { passive: true, capture: true });

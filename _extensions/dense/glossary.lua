@@ -137,6 +137,10 @@ end
 
 -- "(pre-activation," as {"(", "pre-activation", ","}; every second piece is a word.
 local function split(text)
+  local word, mark = text:match("^(%w+)([^%w\128-\255]*)$")
+  if word then
+    return { "", word, mark }
+  end
   local pieces, piece, in_word = {}, "", false
   local codes = {}
   for _, code in utf8.codes(text) do
@@ -164,7 +168,8 @@ local function tokens_of(inlines)
     if inline.t == "Str" and not inline.text:match("^{#eq%-") then
       for number, text in ipairs(split(inline.text)) do
         if text ~= "" then
-          tokens:insert({ kind = number % 2 == 0 and "word" or "mark", text = text, inline = pandoc.Str(text) })
+          local own = text == inline.text and inline or pandoc.Str(text)
+          tokens:insert({ kind = number % 2 == 0 and "word" or "mark", text = text, inline = own })
         end
       end
     elseif inline.t == "Space" or inline.t == "SoftBreak" then
