@@ -225,6 +225,7 @@ def test_the_wheel_has_the_same_bytes_whatever_time_it_is(tmp_path, monkeypatch)
     second = wheel.build(tmp_path, tmp_path / "two")
     assert first.read_bytes() == second.read_bytes()
     assert os.environ["SOURCE_DATE_EPOCH"] == "1000000000"
+    assert {entry.date_time[0] for entry in zipfile.ZipFile(first).infolist()} == {2020}
 
 
 def test_a_project_that_cannot_be_built_is_an_error(tmp_path):
@@ -383,6 +384,7 @@ def test_notebooks_that_the_preview_wrote_itself_are_no_change(root, monkeypatch
     mine = preview.Preview(root, None, "pandoc")
     mine.update({root / "chapters" / "02-second.qmd"})
     assert mine.signal.count == 1
+    assert (root / "notebooks" / "01-first.ipynb").read_text(encoding="utf-8").endswith(" ")
     mine.update({root / "notebooks" / "01-first.ipynb"})
     assert mine.signal.count == 1
     (root / "notebooks" / "01-first.ipynb").write_text("{", encoding="utf-8")

@@ -78,9 +78,10 @@ def test_an_unnumbered_page_has_no_numbers(built):
     assert page.by_id("sec-preface-note").text().startswith("Not numbered")
 
 
-def test_titles_keep_their_markup_and_names_are_escaped(first):
+def test_titles_keep_their_markup_and_names_are_escaped(first, built):
     heading = first.first("h1")
     assert heading.get("id") == "sec-first"
+    assert "Every <piece> of markup once" in dom.read(built.first_page).text()
     assert [child.tag for child in heading.children if isinstance(child, dom.Element)] == ["em", "code"]
     assert first.first("title").text() == "1 The first chapter – A Sample & its <Book>"
 
@@ -88,6 +89,7 @@ def test_titles_keep_their_markup_and_names_are_escaped(first):
 def test_equations_have_their_number_beside_them_and_in_no_formula(first):
     equation = first.by_id("eq-long")
     assert one(equation, "equation-number").text() == "(1.2)"
+    assert one(equation, "equation-number").get("aria-label") == "Equation 1.2"
     assert equation.first("math") is not None
     assert "qquad" not in equation.first("annotation").text()
     assert len([each for each in first.by_class("equation") if "unnumbered" in each.classes]) == 1

@@ -161,7 +161,8 @@ def test_conditional_content(make_book, attributes, output, seen):
 
 
 def test_nested_divs_end_where_the_hidden_one_ends(make_book):
-    inside = "::: {.hint}\n$$ x $$ {#eq-x}\n:::\n\n$$ w $$ {#eq-w}\n"
+    inner = '::: {.content-hidden when-format="html"}\n$$ v $$ {#eq-v}\n:::\n\n'
+    inside = inner + "::: {.hint}\n$$ x $$ {#eq-x}\n:::\n\n$$ w $$ {#eq-w}\n"
     hidden = f':::: {{.content-hidden when-format="html"}}\n{inside}::::\n'
     assert (
         labels(make_book("# One {#sec-one}\n\n" + hidden + "\n$$ y $$ {#eq-y}\n"))["eq-y"] == "Equation 1.1"

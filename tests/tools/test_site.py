@@ -61,6 +61,7 @@ def test_a_sound_page_has_no_problem(tmp_path):
             "loads http://e.org/q.png",
         ),
         ("<iframe src='https://example.org'></iframe>", "<iframe> loads"),
+        ("<object data='https://example.org/x.svg'></object>", "<object> loads"),
         ("<span class='math inline'>\\frac</span>", "a formula that could not be set"),
         ("<math><merror><mtext>x</mtext></merror></math>", "a formula that could not be set"),
         ("<main></main>", "2 <main> elements"),
