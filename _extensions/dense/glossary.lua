@@ -164,12 +164,12 @@ end
 
 local function tokens_of(inlines)
   local tokens = pandoc.List({})
-  for _, inline in ipairs(inlines) do
-    if inline.t == "Str" and not inline.text:match("^{#eq%-") then
+  for place, inline in ipairs(inlines) do
+    if inline.t == "Str" then
       for number, text in ipairs(split(inline.text)) do
         if text ~= "" then
           local own = text == inline.text and inline or pandoc.Str(text)
-          tokens:insert({ kind = number % 2 == 0 and "word" or "mark", text = text, inline = own })
+          tokens:insert({ kind = number % 2 == 0 and "word" or "mark", text = text, inline = own, place = place })
         end
       end
     elseif inline.t == "Space" or inline.t == "SoftBreak" then
@@ -221,9 +221,11 @@ function Linker:link(entry, inlines)
   return pandoc.Link(inlines, self.address .. "#term-" .. entry.slug, "", attributes)
 end
 
+-- What is not linked stays as it was, in one piece: later filters look for a whole `{#eq-name}`.
 function Linker:inlines(inlines)
   local tokens = tokens_of(inlines)
   local result = pandoc.Inlines({})
+  local open -- the place whose text the last inline of the result continues
   local at = 1
   while at <= #tokens do
     local token = tokens[at]
@@ -233,15 +235,26 @@ function Linker:inlines(inlines)
     elseif token.kind == "container" then
       token.inline.content = self:inlines(token.inline.content)
     end
-    local piece = pandoc.Inlines({})
-    for each = at, at + (length or 1) - 1 do
-      piece:insert(tokens[each].inline)
-    end
+    local last = at + (length or 1) - 1
     if entry and not self.used[entry.slug] then
-      piece = pandoc.Inlines({ self:link(entry, piece) })
+      local piece = pandoc.Inlines({})
+      for each = at, last do
+        piece:insert(tokens[each].inline)
+      end
+      result:insert(self:link(entry, piece))
+      open = nil
+    else
+      for each = at, last do
+        local own = tokens[each]
+        if own.place and own.place == open then
+          result[#result] = pandoc.Str(result[#result].text .. own.text)
+        else
+          result:insert(own.inline)
+        end
+        open = own.place
+      end
     end
-    result:extend(piece)
-    at = at + (length or 1)
+    at = last + 1
   end
   return result
 end

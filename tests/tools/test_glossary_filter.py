@@ -40,13 +40,13 @@ def convert(tmp_path):
     (tmp_path / "words.qmd").write_text(GLOSSARY, encoding="utf-8")
     settings = tmp_path / "settings.yml"
 
-    def run(text, crossref="{chapter-id: sec-one}"):
+    def run(text, crossref="{chapter-id: sec-one}", to="html5"):
         settings.write_text(
             f"metadata:\n  glossary: words.qmd\n  glossary-file: {(tmp_path / 'words.qmd').as_posix()}\n"
             f"  crossref: {crossref}\n",
             encoding="utf-8",
         )
-        options = ["--from=markdown", "--to=html5", "--mathml", "--wrap=none", f"--defaults={settings}"]
+        options = ["--from=markdown", f"--to={to}", "--mathml", "--wrap=none", f"--defaults={settings}"]
         return pandoc.run([*options, f"--lua-filter={EXTENSION / 'glossary.lua'}"], text)
 
     return run
@@ -125,6 +125,15 @@ def test_the_text_stays_the_same(convert):
     text = "The “batch’s” end—a batch, *entries* (batch size); x\u0303 and\nlines."
     with_links = re.sub(r"<a [^>]*>|</a>", "", convert(text).split("<div")[0])
     assert with_links.strip() == convert(text, crossref="{}").strip()
+
+
+def test_text_without_a_link_stays_in_one_piece(convert):
+    equation = "$$ x $$ {#eq-batch-one} and (entries), (x) - batch-wise: \N{LEFT DOUBLE QUOTATION MARK}a.b/c"
+    plain = convert(equation, "{}", to="native")
+    assert '"{#eq-batch-one}"' in plain
+    linked_text = convert(equation, to="native")
+    pieces = {piece for piece in re.findall(r'Str "([^"]*)"', plain) if "entries" not in piece}
+    assert pieces <= set(re.findall(r'Str "([^"]*)"', linked_text))
 
 
 def test_each_definition_stands_once_at_the_end_hidden(convert):
