@@ -163,7 +163,11 @@ class _Run:
         from nbclient import NotebookClient
 
         finder = KernelSpecManager(kernel_dirs=[str(specs)], ensure_native_kernel=False)
-        manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=finder)
+        manager = AsyncKernelManager(
+            kernel_name="python3",
+            kernel_spec_manager=finder,
+            connection_file=str(specs.parent / "connection.json"),
+        )
         cells = [_code_cell(piece) for piece in self.draft.pieces if piece.executed]
         return NotebookClient(
             new_notebook(cells=cells),

@@ -144,6 +144,12 @@ def test_expressions_may_use_the_names_of_the_chapter_and_addresses_may_be_print
     assert "0x" in results.outputs["a"][0].text
 
 
+def test_execution_leaves_no_file_of_its_own(make_book, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    run(make_book(HEAD + cell("one", "n = 1")))
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []
+
+
 def test_a_chapter_can_be_executed_where_an_event_loop_runs(make_book):
     async def inside_a_loop():
         return run(make_book(HEAD + cell("one", "n = 1") + "Now `{python} n + 1`.\n"))
