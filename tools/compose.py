@@ -339,8 +339,6 @@ class _Renderer:
             if output["name"] == "stderr" and self.options.get("warning") is False:
                 return []
             text = ANSI.sub("", output["text"])
-            if self.options.get("output") == "asis":
-                return [text]
             long = " cell-output-long" if any(len(line) > LINE for line in text.split("\n")) else ""
             return _div(f"cell-output cell-output-{output['name']}{long}", _fenced(text))
         if kind == "error":

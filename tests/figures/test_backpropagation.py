@@ -3,24 +3,13 @@
 import matplotlib
 import numpy as np
 import pytest
+from drawn import artists
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 
 from denselayer import functional as F
 from denselayer_figures import backpropagation, style
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def artists(figure, prefix: str) -> dict[str, object]:
-    found = figure.findobj(lambda artist: artist.get_gid() and artist.get_gid().startswith(prefix))
-    return {artist.get_gid(): artist for artist in found}
 
 
 def heights(figure, row: str, units: int) -> list[float]:

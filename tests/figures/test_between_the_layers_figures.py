@@ -3,10 +3,10 @@
 import matplotlib
 import numpy as np
 import pytest
+from drawn import artists
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 
 from denselayer import functional as F
 from denselayer import nn
@@ -16,12 +16,6 @@ from denselayer_figures import style
 SMALL = {"depth": 3, "width": 16, "batch": 8, "seed": 1}
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def small(monkeypatch):
     """The numbers of the book, with a network small enough for a test."""
@@ -29,11 +23,6 @@ def small(monkeypatch):
     monkeypatch.setattr(
         pictures, "_setting", lambda name, value=None: numbers[name] if value is None else value
     )
-
-
-def artists(figure, prefix: str) -> dict[str, object]:
-    found = figure.findobj(lambda artist: artist.get_gid() and artist.get_gid().startswith(prefix))
-    return {artist.get_gid(): artist for artist in found}
 
 
 def line(figure, gid: str) -> np.ndarray:

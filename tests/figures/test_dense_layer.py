@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from drawn import artists
 
 matplotlib.use("Agg")
 
@@ -16,19 +17,8 @@ WEIGHT = np.array([[0.5, -1, 2], [-0.25, 0.5, 1], [1, 0.25, -0.5]])
 FIGURES = [name for name, member in vars(dense_layer).items() if getattr(member, "is_figure", False)]
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 def texts(figure) -> list[str]:
     return [text.get_text() for axes in figure.axes for text in axes.texts]
-
-
-def artists(figure, prefix: str) -> dict[str, object]:
-    found = figure.findobj(lambda artist: (artist.get_gid() or "").startswith(prefix))
-    return {artist.get_gid(): artist for artist in found}
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -3,25 +3,14 @@
 import matplotlib
 import numpy as np
 import pytest
+from drawn import artists
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 
 from denselayer import functional as F
 from denselayer.gradcheck import numerical_gradient
 from denselayer_figures import gradient_checking, style
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def artists(figure, prefix: str = "") -> dict[str, object]:
-    found = figure.findobj(lambda artist: artist.get_gid() and artist.get_gid().startswith(prefix))
-    return {artist.get_gid(): artist for artist in found}
 
 
 def slope_of(line) -> float:

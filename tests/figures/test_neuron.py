@@ -11,12 +11,6 @@ import pytest
 from denselayer_figures import neuron
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 def found(figure, gid):
     """The one artist of ``figure`` with this ``gid``."""
     (artist,) = figure.findobj(lambda candidate: candidate.get_gid() == gid)

@@ -5,10 +5,10 @@ import math
 import matplotlib
 import numpy as np
 import pytest
+from drawn import artists
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 from matplotlib.text import Text
 
 from denselayer import cost
@@ -16,17 +16,6 @@ from denselayer import functional as F
 from denselayer_figures import scaling
 
 FIGURES = [name for name, member in vars(scaling).items() if getattr(member, "is_figure", False)]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def artists(figure, prefix: str) -> dict[str, object]:
-    found = figure.findobj(lambda artist: (artist.get_gid() or "").startswith(prefix))
-    return {artist.get_gid(): artist for artist in found}
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -3,10 +3,10 @@
 import matplotlib
 import numpy as np
 import pytest
+from drawn import artists
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 
 from denselayer import agreement, nn, training
 from denselayer_figures import style
@@ -14,17 +14,6 @@ from denselayer_figures import training as pictures
 
 pytest.importorskip("sklearn")
 FIGURES = [name for name, member in vars(pictures).items() if getattr(member, "is_figure", False)]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def artists(figure, prefix: str) -> dict[str, object]:
-    found = figure.findobj(lambda artist: artist.get_gid() and artist.get_gid().startswith(prefix))
-    return {artist.get_gid(): artist for artist in found}
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -21,7 +21,6 @@ from tools.book import Book, Page
 from tools.errors import BuildError
 from tools.references import Registry, Target
 
-NAME = "pandoc"
 TOOLS = Path(__file__).resolve().parent.parent
 EXTENSION = TOOLS.parent / "_extensions" / "dense"
 FILTERS = [

@@ -21,7 +21,6 @@ from tools.book import Book, Page
 from tools.errors import BuildError
 from tools.references import Registry
 
-NAME = "quarto"
 MINIMUM = (1, 10)
 EXTENSIONS = Path(__file__).resolve().parents[2] / "_extensions"
 RENDERING = re.compile(r"\[\s*\d+/\d+\]\s+(?P<file>\S+)")
