@@ -91,9 +91,17 @@
     block.append(button);
   }
 
+  function linked() {
+    try {
+      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    } catch {
+      return null; // an address cut short, such as "#50%"
+    }
+  }
+
   // A link into a closed disclosure or an unselected tab shows its target.
   function reveal() {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = linked();
     if (!target) return;
     let opened = false;
     for (let node = target; node; node = node.parentElement) {

@@ -254,6 +254,13 @@ def test_a_link_into_closed_text_opens_it(open_page):
     page.wait_for_function("document.getElementById('deep-inside').closest('details').open")
 
 
+def test_an_address_with_a_broken_anchor_opens_the_page_all_the_same(open_page):
+    opened = open_page(CHAPTER + "#50%")
+    assert opened.page.locator("main .copy-button").count() > 0
+    assert opened.page.evaluate("window.dispatchEvent(new Event('hashchange'))")
+    assert opened.wrong == []
+
+
 def test_a_reference_shows_what_it_means_when_the_pointer_rests_on_it(open_page):
     opened = open_page(CHAPTER)
     page = opened.page
