@@ -1,6 +1,17 @@
 """The dense layer, forward and backward, in NumPy: the package of the book "The Dense Layer"."""
 
-from . import agreement, cost, data, functional, gradcheck, layouts, nn, optim, training
+from . import agreement, cost, data, functional, fused, gradcheck, layouts, nn, optim, training
 
-__all__ = ["agreement", "cost", "data", "functional", "gradcheck", "layouts", "nn", "optim", "training"]
+__all__ = [
+    "agreement",
+    "cost",
+    "data",
+    "functional",
+    "fused",
+    "gradcheck",
+    "layouts",
+    "nn",
+    "optim",
+    "training",
+]
 __version__ = "0.1.0"

@@ -77,9 +77,20 @@ def test_package_tells_type_checkers_that_it_is_meant_to_be_read():
     assert resources.files("denselayer").joinpath("py.typed").is_file()
 
 
-def test_package_exports_its_nine_modules_and_its_version():
+def test_package_exports_its_modules_and_its_version():
     assert denselayer.__all__ == sorted(
-        ["functional", "nn", "optim", "gradcheck", "layouts", "agreement", "cost", "data", "training"]
+        [
+            "functional",
+            "fused",
+            "nn",
+            "optim",
+            "gradcheck",
+            "layouts",
+            "agreement",
+            "cost",
+            "data",
+            "training",
+        ]
     )
     assert all(inspect.ismodule(getattr(denselayer, name)) for name in denselayer.__all__)
     assert denselayer.__version__.count(".") == 2
