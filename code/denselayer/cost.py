@@ -155,6 +155,77 @@ def linear_backward_traffic(
     return product * (2 if input_gradient else 1) + row_sum
 
 
+def fused_backward_traffic(
+    batch, in_features, out_features, bias=True, input_gradient=True, dtype=np.float32
+):
+    """Bytes that a dense layer with a pointwise activation must move backward, done in one go.
+
+    Args:
+        batch: number of rows N.
+        in_features, out_features: widths of the layer.
+        bias: whether the layer has one.
+        input_gradient: False for the bottom layer, which needs no ``d_x``.
+        dtype: of all arrays.
+
+    Source:
+        The upstream gradient, what the activation has kept, ``x`` and ``weight`` are read once; ``d_x``,
+        ``d_weight`` and ``d_bias`` are written once. The gradient of the pre-activation never gets to memory.
+
+    Notes:
+        Equation: eq-fused-backward-bytes.
+        Step by step it is the traffic of the activation, 3 * N * out numbers, and `linear_backward_traffic`.
+
+    >>> fused_backward_traffic(1, 3, 3), 4 * 3 * 3 + linear_backward_traffic(1, 3, 3)
+    (132, 180)
+    """
+    rows = whole("fused_backward_traffic", "batch", batch)
+    weight = linear_parameters(in_features, out_features, bias=False)
+    passes = 2 if input_gradient else 1
+    numbers = 2 * rows * whole("fused_backward_traffic", "out_features", out_features)
+    numbers += passes * (rows * in_features + weight)
+    return nbytes(numbers + (out_features if bias else 0), dtype)
+
+
+def blocked_traffic(batch, in_features, out_features, rows, columns, dtype=np.float32):
+    """Bytes that a product moves when it makes one block of its result after the other.
+
+    Args:
+        batch: number of rows N.
+        in_features, out_features: widths of the layer.
+        rows, columns: size of a block of the result. One block stays close to the processor until it is
+            finished; the inputs for it are fetched again.
+        dtype: of all arrays.
+
+    Returns:
+        Bytes: ``x`` once for each column of blocks, ``weight`` once for each row of blocks, and the result.
+
+    Raises:
+        ValueError: a block without rows or columns.
+
+    Source:
+        K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on
+        Mathematical Software 34 (2008); counted by hand here.
+
+    Notes:
+        Equation: eq-fused-blocked-bytes.
+        One block of the whole result gives `linear_traffic` without the bias.
+
+    >>> [blocked_traffic(1024, 1024, 1024, size, size) / 2**20 for size in (1, 32, 1024)]
+    [8196.0, 260.0, 12.0]
+    """
+    where = "blocked_traffic"
+    sizes = {"rows": whole(where, "rows", rows), "columns": whole(where, "columns", columns)}
+    for name, size in sizes.items():
+        if size == 0:
+            raise ValueError(complaint(where, f"{name} is 0", "1 or more", "Choose a larger block."))
+    batch = whole(where, "batch", batch)
+    in_features = whole(where, "in_features", in_features)
+    out_features = whole(where, "out_features", out_features)
+    x_read = -(-out_features // columns) * batch * in_features
+    weight_read = -(-batch // rows) * in_features * out_features
+    return nbytes(x_read + weight_read + batch * out_features, dtype)
+
+
 def linear_intensity(batch, in_features, out_features, bias=True, dtype=np.float32):
     """Operations per byte of the forward pass, ``linear_operations / linear_traffic``.
 
@@ -282,6 +353,59 @@ def training_values(parameters, activations, optimizer="adam"):
     return copies * parameters + whole("training_values", "activations", activations)
 
 
+def checkpoint_values(batch, width, layers, every, arrays=1):
+    """Values that equal layers keep at the worst moment, with a checkpoint every ``every`` layers.
+
+    Args:
+        batch: number of rows N.
+        width: inputs and units of every layer.
+        layers: how many layers there are, 1 or more.
+        every: layers in a segment, 1 or more; with ``layers`` there is a single segment.
+        arrays: arrays of ``batch * width`` values that a layer keeps with its activation: 1 where the input
+            of the layer is enough, 2 in this package with ReLU.
+
+    Raises:
+        ValueError: no layers, or segments of none.
+
+    Source:
+        T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training deep nets with sublinear memory cost", 2016: the
+        input of every segment, and all but the input of the one that was computed again.
+
+    Notes:
+        Equation: eq-scale-checkpoint.
+
+    >>> [checkpoint_values(1, 1, 64, every) for every in (1, 8, 64)]
+    [64, 15, 64]
+    """
+    one = whole("checkpoint_values", "batch", batch) * whole("checkpoint_values", "width", width)
+    layers, every, arrays = _some("checkpoint_values", layers=layers, every=every, arrays=arrays)
+    return one * (-(-layers // every) + arrays * min(every, layers) - 1)
+
+
+def best_segment(layers, arrays=1):
+    """Layers between two checkpoints for which equal layers keep the fewest values; the smaller of two.
+
+    Args:
+        layers: how many layers there are, 1 or more.
+        arrays: arrays that a layer keeps with its activation, as in `checkpoint_values`.
+
+    Raises:
+        ValueError: no layers, or no arrays.
+
+    Source:
+        The least of ``layers / every + arrays * every`` lies at the root of ``layers / arrays``; the best
+        whole number is found by trying all.
+
+    Notes:
+        Equation: eq-scale-best-segment.
+
+    >>> best_segment(64), best_segment(72, arrays=2)
+    (8, 6)
+    """
+    layers, arrays = _some("best_segment", layers=layers, arrays=arrays)
+    return min(range(1, layers + 1), key=lambda every: checkpoint_values(1, 1, layers, every, arrays))
+
+
 def least_seconds(operations, traffic, peak, bandwidth):
     """Shortest time for a piece of work on a machine that computes and moves bytes at the same time.
 
@@ -349,6 +473,37 @@ def ridge_point(peak, bandwidth):
     """
     peak = number("ridge_point", "peak", peak, above=0)
     return peak / number("ridge_point", "bandwidth", bandwidth, above=0)
+
+
+def epilogue_share(in_features, peak, rates):
+    """Time of separate passes over the output of a product, as a part of the time of the product itself.
+
+    Args:
+        in_features: inputs of the layer; each output of the product takes ``2 * in_features`` operations.
+        peak: operations per second that the product reaches.
+        rates: numbers per second of each pass, such as one for adding the bias and one for ReLU. A pass that
+            reads and writes memory at ``bandwidth`` has the rate ``bandwidth / (2 * itemsize)``.
+
+    Returns:
+        A float; 0.5 means that the passes take half as long as the product.
+
+    Raises:
+        ValueError: no inputs, or a rate that is not positive.
+
+    Source:
+        Seconds for one output: ``sum(1 / rate)`` for the passes, ``2 * in_features / peak`` for the product.
+
+    Notes:
+        Equation: eq-fused-share.
+        Neither the batch nor the outputs occur: both sides are proportional to them.
+
+    >>> epilogue_share(64, peak=2**37, rates=[2**31, 2**31]), epilogue_share(1024, 2**37, [2**31, 2**31])
+    (1.0, 0.0625)
+    """
+    where = "epilogue_share"
+    inputs = number(where, "in_features", whole(where, "in_features", in_features), above=0)
+    product = 2 * inputs / number(where, "peak", peak, above=0)
+    return sum(1 / number(where, "rates", rate, above=0) for rate in rates) / product
 
 
 class Work(NamedTuple):
@@ -623,6 +778,14 @@ def _widths(where, widths):
         advice = "Pass the inputs first, then the units of each layer."
         raise ValueError(complaint(where, f"widths is {widths}", "two widths or more", advice))
     return widths
+
+
+def _some(where, **sizes):
+    """Whole numbers of 1 or more."""
+    for name, size in sizes.items():
+        if whole(where, name, size) == 0:
+            raise ValueError(complaint(where, f"{name} is 0", "1 or more", f"Choose another {name}."))
+    return [whole(where, name, size) for name, size in sizes.items()]
 
 
 def _work(part, batch, needed, dtype):
