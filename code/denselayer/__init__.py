@@ -1,9 +1,10 @@
 """The dense layer, forward and backward, in NumPy: the package of the book "The Dense Layer"."""
 
-from . import agreement, cost, data, functional, fused, gradcheck, layouts, nn, optim, training
+from . import agreement, bench, cost, data, functional, fused, gradcheck, layouts, nn, optim, training
 
 __all__ = [
     "agreement",
+    "bench",
     "cost",
     "data",
     "functional",

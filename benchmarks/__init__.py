@@ -1,0 +1,1 @@
+"""The measurements behind the book: suites, the variants they compare, and the samples they gave."""

@@ -1,0 +1,1 @@
+"""The ways to compute a layer that the suites compare, one module for each library."""
