@@ -1,6 +1,6 @@
 """The dense layer, forward and backward, in NumPy: the package of the book "The Dense Layer"."""
 
-from . import agreement, bench, cost, data, functional, fused, gradcheck, layouts, nn, optim, training
+from . import agreement, bench, cost, data, functional, fused, gradcheck, layouts, nn, optim, parallel, training
 
 __all__ = [
     "agreement",
@@ -13,6 +13,7 @@ __all__ = [
     "layouts",
     "nn",
     "optim",
+    "parallel",
     "training",
 ]
 __version__ = "0.1.0"
