@@ -2,7 +2,7 @@
 PYTHON ?= python3
 TOOLS = $(PYTHON) -m tools
 
-.PHONY: help book serve preview notebooks figures fixtures test lint clean
+.PHONY: help book serve preview notebooks figures fixtures bench test lint clean
 
 help:
 	@$(TOOLS) help
@@ -18,6 +18,8 @@ figures:
 	@$(TOOLS) figures $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(OUTPUT),--output $(OUTPUT))
 fixtures:
 	@$(TOOLS) fixtures
+bench:
+	@$(TOOLS) bench $(if $(OUTPUT),--output $(OUTPUT)) $(SUITE)
 test:
 	@$(TOOLS) test
 lint:

@@ -57,3 +57,8 @@ def measure_all(
         }
         progress(f"{name}: {len(samples.cases)} cases in {time.perf_counter() - start:.0f} s")
     return done, failed
+
+
+def read(results: Path) -> dict[str, bench.Samples]:
+    """The samples of all suites that a folder holds."""
+    return {path.stem: bench.load(path) for path in sorted(results.glob("*.json"))}

@@ -16,6 +16,7 @@ COMMANDS = {
     "notebooks": ("notebooks", "convert the chapters and execute what is stale"),
     "figures": ("notebooks", "draw every figure into figures/out/"),
     "fixtures": ("test", "store PyTorch's results again as the oracle of the agreement tables"),
+    "bench": ("test", "measure what the book says about speed and print it beside the targets"),
     "lint": ("lint", "ruff check and format, also over the code in the chapters"),
     "test": ("test", "run every test, nbval over the notebooks included"),
     "clean": ("book", "remove what was built"),

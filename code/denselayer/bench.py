@@ -8,6 +8,7 @@ measures what the machine can do at most, and `stored` reads the samples that th
 import time
 
 from . import _timing
+from ._limits import Limits, limits
 from ._machine import Onlooker, machine
 from ._runner import Job, Variant, run
 from ._sample_files import load, save, stored
@@ -19,12 +20,14 @@ from ._workers import Unsupported
 __all__ = [
     "Case",
     "Job",
+    "Limits",
     "Ratio",
     "Samples",
     "Unsupported",
     "Variant",
     "compare",
     "geometric_mean",
+    "limits",
     "load",
     "machine",
     "run",
