@@ -1,0 +1,89 @@
+"""What torchrun starts for each rank: join the others, do the task, leave a note."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from . import notes
+
+TASKS = ("exchange", "check", "measure")
+FAULTS = ("absent", "dies", "stuck")
+PEER_LOST = ("Connection closed", "Connection reset", "Broken pipe", "Timed out", "Socket closed")
+
+
+def main() -> int:
+    """Do the task as the rank that the environment names."""
+    options = _options()
+    rank = int(os.environ["RANK"])
+    note = notes.Note(Path(os.environ[notes.FOLDER]), rank)
+    note.write(state="started")
+    _end_with_parent()
+    fault, _, whose = options.fault.partition(":")
+    fault = fault if whose == str(rank) else ""
+    try:
+        if fault == "absent":
+            time.sleep(3600)
+        return _work(options, note, fault)
+    except Exception as error:
+        traceback.print_exc()
+        note.write(error={"kind": _kind(error), "text": f"{type(error).__name__}: {error}"})
+        return 1
+
+
+def _work(options: argparse.Namespace, note: notes.Note, fault: str) -> int:
+    import torch
+    import torch.distributed as dist
+
+    from .joining import MissingRanks, join
+
+    torch.set_num_threads(1)
+    try:
+        rank, ranks = join(options.join, options.answer)
+    except MissingRanks as error:
+        note.write(error={"kind": "missing", "missing": error.missing, "text": str(error)})
+        return 1
+    note.write(state="joined")
+    dist.all_reduce(torch.ones(1))
+    if fault == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "stuck":
+        time.sleep(3600)
+    task = importlib.import_module(f"benchmarks.distributed.{options.task}")
+    report = task.main(rank, ranks, **json.loads(options.options))
+    note.write(state="done", report=report)
+    dist.destroy_process_group()
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("--options", default="{}")
+    parser.add_argument("--join", type=float, required=True)
+    parser.add_argument("--answer", type=float, required=True)
+    parser.add_argument("--fault", default="")
+    return parser.parse_args()
+
+
+def _kind(error: Exception) -> str:
+    return "peer" if any(sign in str(error) for sign in PEER_LOST) else "own"
+
+
+def _end_with_parent() -> None:
+    """On Linux, ask for SIGKILL when torchrun is gone, so that no worker is left behind."""
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Two real processes give what one gives; a rank that is lost ends the run with an error that names it."""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from benchmarks.distributed import run
+
+WAYS = ("by hand", "library", "data parallel")
+LIMIT = 30
+RUNS = {
+    "well": {"task": "check"},
+    "dies": {"task": "exchange", "fault": "dies:1"},
+    "absent": {"task": "exchange", "fault": "absent:1", "join": 2.5},
+    "stuck": {"task": "exchange", "fault": "stuck:0", "answer": 2.5},
+}
+
+
+def outcome(settings):
+    """What a run gave or how it failed, the seconds that it took, and the processes it left."""
+    start = time.monotonic()
+    try:
+        result = run.launch(**settings, timeout=LIMIT)
+    except run.RunError as error:
+        result = error
+    return result, time.monotonic() - start
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """All runs at the same time, since most of each is waiting for PyTorch to load."""
+    with ThreadPoolExecutor(len(RUNS)) as pool:
+        return dict(zip(RUNS, pool.map(outcome, RUNS.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def reports(runs):
+    result, _ = runs["well"]
+    if isinstance(result, run.RunError):
+        pytest.fail(f"{result}\n{result.log}")
+    assert len(result) == 2
+    return result
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whole_numbers_give_what_one_process_gives_exactly(reports, way):
+    assert [report[f"{way}, whole"]["equal"] for report in reports] == [True, True]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_real_numbers_differ_by_rounding(reports, way):
+    for report in reports:
+        assert report[f"{way}, real"]["units"] < 4
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_split_block_exchanges_once_each_way_and_data_parallel_only_backward(reports, way):
+    for report in reports:
+        exchanges = report[f"{way}, whole"]["exchanges"]
+        assert sum(exchanges["forward"].values()) == (way != "data parallel")
+        assert sum(exchanges["backward"].values()) == 1
+        assert all("reduce" in name for each in exchanges.values() for name in each)
+
+
+def test_the_average_over_ranks_is_wrong_for_unequal_batches(reports):
+    assert {report["uneven averages"] for report in reports} == {-1.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("dies", ["rank 1 of 2 died by signal 9 (SIGKILL)", "memory"]),
+        ("absent", ["rank 1 of 2 did not come within 2.5 s", "was started", "--join"]),
+        ("stuck", ["rank 0 of 2 did not answer rank 1 within 2.5 s", "--answer"]),
+    ],
+)
+def test_a_lost_rank_ends_the_run_with_its_name_and_advice(runs, name, words):
+    error, seconds = runs[name]
+    assert isinstance(error, run.RunError)
+    assert all(word in str(error) for word in words), f"{error}\n{error.log}"
+    assert seconds < LIMIT
+
+
+@pytest.mark.parametrize("name", ["dies", "absent", "stuck"])
+def test_nothing_is_left_running(runs, name):
+    error, _ = runs[name]
+    assert len(error.pids) == 2
+    for pid in error.pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def note(state="joined", **more):
+    return {"pid": 7, "state": state, **more}
+
+
+LIMITS = {"join": 1.0, "answer": 2.0, "timeout": 3.0}
+LOST = {"kind": "peer", "text": "RuntimeError: Connection closed by peer"}
+OWN = {"kind": "own", "text": "ValueError: no such width"}
+TORCHRUN = (
+    "rank : 0 (local_rank: 0)\n exitcode : -15 (pid: 1)\nRoot Cause\n rank : 1\n exitcode : -11 (pid: 2)"
+)
+
+
+@pytest.mark.parametrize(
+    ("notes", "log", "late", "words"),
+    [
+        ([note(error=LOST), note(error=OWN)], "", False, "rank 1 of 2 failed: ValueError: no such width"),
+        ([note(error=LOST), note()], "", False, "rank 1 of 2 died without a word"),
+        ([note(), note()], TORCHRUN, False, "rank 1 of 2 died by signal 11 (SIGSEGV)"),
+        ([note("done"), note()], "", True, "not finished after 3 s; still at work: rank 1 of 2"),
+        ([{}, {}], "no module named torch", False, "before the ranks began: no module named torch"),
+        (
+            [note("started", error={"kind": "missing", "missing": [1, 2]}), {}, {}],
+            "",
+            False,
+            "ranks 1, 2 of 3 did not come within 1 s (its process was never seen)",
+        ),
+    ],
+)
+def test_the_one_to_blame_is_found_in_what_the_ranks_noted(notes, log, late, words):
+    assert words in run.blame(notes, log, late, LIMITS)
+
+
+def test_the_command_line_says_what_went_wrong(monkeypatch, capsys):
+    def launch(task, ranks, **limits):
+        raise run.RunError(f"rank 1 of {ranks} died", "the log\n")
+
+    monkeypatch.setattr(run, "launch", launch)
+    assert run.main(["exchange", "--ranks", "3", "--log"]) == 1
+    assert capsys.readouterr().err == "the log\nerror: rank 1 of 3 died\n"
