@@ -1,4 +1,4 @@
-"""Vector instructions inside Numba: loads, fused multiply-adds and stores of whole registers, written as LLVM.
+"""Vector instructions inside Numba: loads, multiply-adds and stores of whole registers, written as LLVM.
 
 Numba's own code has no vectors, and whether its loops become vector instructions is the compiler's guess.
 An intrinsic that is built with `Emitter` contains exactly the instructions that it names.
@@ -127,17 +127,17 @@ class Emitter:
         align = ir.Constant(INT32, self.bytes)
         return self.builder.call(load, [address, align, mask, ir.Constant(self.vector, [0.0] * self.width)])
 
-    def prefetch(self, pointer: ir.Value) -> None:
-        """Ask for the cache line at an address that is needed soon; an address that does not exist is no error."""
+    def prefetch(self, pointer: ir.Value, level: int = 1) -> None:
+        """Ask for the cache line at an address that is needed soon; a wrong address does no harm."""
         byte = ir.IntType(8).as_pointer()
         signature = ir.FunctionType(ir.VoidType(), [byte] + [INT32] * 3)
         call = cgutils.get_or_insert_function(self.builder.module, signature, "llvm.prefetch.p0")
-        read, keep, data = 0, 3, 1
+        read, keep, data = 0, 4 - level, 1
         hints = [ir.Constant(INT32, hint) for hint in (read, keep, data)]
         self.builder.call(call, [self.builder.bitcast(pointer, byte), *hints])
 
     def transpose(self, rows: list[ir.Value]) -> list[ir.Value]:
-        """As many vectors as a vector has places, rows to columns: a perfect shuffle for each bit of the index."""
+        """Rows to columns of a square, by perfect shuffles: one for each bit of the index."""
         half = self.width // 2
         low = [place for k in range(half) for place in (k, self.width + k)]
         high = [half + place for place in low]
