@@ -75,6 +75,11 @@ class Parameter:
         """Number of values."""
         return self._data.size
 
+    def _move(self, array):
+        """Keep the values in ``array`` from now on, of the same shape and dtype."""
+        array[...] = self._data
+        self._data = array
+
     def zero_grad(self):
         """Forget the gradient: ``grad`` becomes None."""
         self._grad = None
