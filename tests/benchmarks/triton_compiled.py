@@ -23,8 +23,7 @@ SIZES = ("N", "OUT", "IN", "part_rows")
 def compiled(which, epilogue, dtype, *, capability=90, ones=(), **constants):
     """Assembly and machine code of a kernel; ``ones`` are sizes of 1, which Triton takes as constants."""
     kernel, blocks, defaults = which
-    inner = 32 if dtype.itemsize == 2 or epilogue.precision == "tf32" else 16
-    tile = dict(zip(blocks, (64, 64, inner), strict=True), GROUP=8)
+    tile = dict(zip(blocks, (32, 32, 16), strict=True), GROUP=8)
     values = {**epilogue.constants(dtype), **defaults, **tile, **constants, **dict.fromkeys(ones, 1)}
 
     def kind(name):
