@@ -29,6 +29,9 @@ def main() -> int:
     _end_with_parent()
     fault, _, whose = options.fault.partition(":")
     fault = fault if whose == str(rank) else ""
+    if options.pin and hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[rank % len(cores)]})
     try:
         if fault == "absent":
             time.sleep(3600)
@@ -71,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--join", type=float, required=True)
     parser.add_argument("--answer", type=float, required=True)
     parser.add_argument("--fault", default="")
+    parser.add_argument("--pin", action="store_true")
     return parser.parse_args()
 
 
