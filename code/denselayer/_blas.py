@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -80,25 +81,31 @@ def set_threads(number):
     return True
 
 
+_lock = threading.Lock()
+_limits = []
+_unlimited = 1
+
+
 @contextlib.contextmanager
 def limit_threads(number):
     """Let the BLAS use so many threads inside of a ``with`` block, in the whole process.
 
+    Blocks of several threads of Python may overlap: the smallest of their numbers holds, and the last to
+    leave puts the first number back. (``openblas_set_num_threads_local`` is no way around this: in builds
+    of OpenBLAS with threads of its own, such as NumPy's wheels, it sets the number of the whole process.)
+
     >>> with limit_threads(1):
     ...     inside = threads()
     """
-    before = threads()
-    set_threads(number)
+    global _unlimited
+    with _lock:
+        if not _limits:
+            _unlimited = threads()
+        _limits.append(number)
+        set_threads(min(_limits))
     try:
         yield
     finally:
-        set_threads(before)
-
-
-def set_local_threads(number):
-    """Let the BLAS use so many threads when this thread of Python calls it; False where it cannot be told."""
-    function = _function("openblas_set_num_threads_local")
-    if function is None:
-        return False
-    function(number)
-    return True
+        with _lock:
+            _limits.remove(number)
+            set_threads(min(_limits, default=_unlimited))

@@ -220,6 +220,17 @@ def _check_linear(where, x, weight):
     return x, weight
 
 
+def _check_bias(where, bias, x, weight):
+    bias = float_array(where, "bias", bias)
+    if bias.ndim != 1 or bias.shape[0] != weight.shape[0]:
+        expected = f"({weight.shape[0]},), one entry for each row of weight {weight.shape}"
+        advice = "Pass a bias of that shape, or None."
+        raise ValueError(complaint(where, f"bias has shape {bias.shape}", expected, advice))
+    if bias.dtype != x.dtype:
+        same_dtype(where, "x", x, "bias", bias)
+    return bias
+
+
 def _explain_shapes(where, x, weight):
     if weight.ndim != 2:
         advice = "For one neuron pass weight[None, :]."
@@ -264,13 +275,7 @@ def linear(x, weight, bias=None):
     """
     x, weight = _check_linear("linear", x, weight)
     if bias is not None:
-        bias = float_array("linear", "bias", bias)
-        if bias.ndim != 1 or bias.shape[0] != weight.shape[0]:
-            expected = f"({weight.shape[0]},), one entry for each row of weight {weight.shape}"
-            advice = "Pass a bias of that shape, or None."
-            raise ValueError(complaint("linear", f"bias has shape {bias.shape}", expected, advice))
-        if bias.dtype != x.dtype:
-            same_dtype("linear", "x", x, "bias", bias)
+        bias = _check_bias("linear", bias, x, weight)
     with np.errstate(all="ignore"):
         out = x @ weight.T if x.ndim < 3 else _rows(x) @ weight.T
         if bias is not None:

@@ -1,87 +1,121 @@
 """The dense layer and its activation in one call, with the epilogue run on what is still in cache.
 
 ``linear_act`` computes ``act(x @ weight.T + bias)`` and ``linear_act_backward`` the three gradients, both
-into arrays that may be given. ``plan`` chooses how, from the sizes alone, and says why. ``batch`` counts rows,
-``in_features`` and ``out_features`` are the sides of ``weight``.
+into arrays that may be given. ``plan`` chooses how, from the sizes alone, and says why. Shapes are those of
+``functional``: ``x`` (N, in_features), ``weight`` (out_features, in_features); ``d_out``, ``out`` and ``pre``
+are (N, out_features). Numbers are without unit.
 """
 
-from dataclasses import dataclass
+import functools
+import threading
 
 import numpy as np
 
 from . import _blas
-from . import functional as F
-from ._validate import choice, complaint, count, float_dtype, quiet
-from .functional import LinearGradients
+from ._epilogue import OPTIONS, Scratch
+from ._passes import backward, forward
+from ._tiling import ACTIVATIONS, Plan, _plan, plan
+from ._validate import choice, complaint, float_array, same_dtype
+from .functional import LinearGradients, _check_bias, _check_linear, _rows
 
 __all__ = ["Plan", "Workspace", "linear_act", "linear_act_backward", "plan"]
 
-ACTIVATIONS = ("identity", "relu", "leaky_relu", "sigmoid", "tanh", "gelu", "silu", "softplus")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a layer of one shape is computed."""
-
-    batch: int
-    in_features: int
-    out_features: int
-    activation: str
-    dtype: np.dtype
-    threads: int
-    keep: bool
-    block: int
-    tile: int
-    workers: int
-    bit_identical: bool
-    reason: str
-
-
-def plan(batch, in_features, out_features, *, activation="relu", dtype=np.float32, threads=None, keep=False):
-    """Choose how to compute a dense layer of this shape.
-
-    Args:
-        batch, in_features, out_features: sizes.
-        activation: name of a function of ``functional``.
-        dtype: float32 or float64.
-        threads: number of threads, by default as many as NumPy's BLAS uses.
-        keep: whether the pre-activation is stored too, for the backward pass.
-
-    Returns:
-        A Plan.
-
-    Raises:
-        ValueError: a negative size, or an unknown activation.
-        TypeError: another dtype.
-
-    Source:
-        K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on
-        Mathematical Software 34 (2008).
-
-    >>> plan(512, 784, 1000).activation
-    'relu'
-    """
-    sizes = [count("plan", "batch", batch), count("plan", "in_features", in_features)]
-    sizes.append(count("plan", "out_features", out_features))
-    choice("plan", "activation", activation, ACTIVATIONS)
-    threads = _blas.threads() if threads is None else count("plan", "threads", threads)
-    dtype = float_dtype("plan", dtype)
-    return Plan(*sizes, activation, dtype, threads, keep, sizes[0], sizes[0], 1, True, "the plain way")
-
 
 class Workspace:
-    """Buffers that calls with one plan use again.
+    """The buffers of a plan, used again by each call: tiles of bias and zeros, scratch, a masked gradient.
+
+    Calls without one share a few that are kept. Each thread has buffers of its own, so that several may use
+    one workspace at the same time.
+
+    Args:
+        plan: the Plan whose calls it serves.
 
     >>> workspace = Workspace(plan(4, 3, 2))
-    >>> workspace.plan.batch
-    4
+    >>> x, weight = np.ones((4, 3)), np.ones((2, 3))
+    >>> linear_act(x[:1], weight[:1], workspace=workspace).item()
+    Traceback (most recent call last):
+    ValueError: linear_act: the plan is for x (4, 3), weight (2, 3), float32, relu; expected one for x (1, 3), \
+weight (1, 3), float64, relu. Make one with plan(1, 3, 1, dtype="float64", activation="relu").
     """
 
     def __init__(self, plan):
         self.plan = plan
+        self._local = threading.local()
+
+    def scratch(self):
+        """The buffers of the thread that asks."""
+        try:
+            return self._local.scratch
+        except AttributeError:
+            self._local.scratch = Scratch(self.plan.dtype)
+            return self._local.scratch
 
 
-@quiet
+@functools.lru_cache(maxsize=32)
+def _shared_workspace(n, i, o, activation, dtype, threads, keep):
+    return Workspace(_plan(n, i, o, activation, dtype, threads, keep))
+
+
+def _workspace(where, workspace, plan, n, weight, activation, keep):
+    """The workspace of a call: the one that was given, one for the plan that was given, or a shared one."""
+    o, i = weight.shape
+    if workspace is None and plan is None:
+        return _shared_workspace(n, i, o, activation, weight.dtype, _blas.threads(), keep)
+    workspace = workspace or Workspace(plan)
+    plan = plan or workspace.plan
+    if (plan.batch, plan.in_features, plan.out_features) != (n, i, o) or (
+        plan.dtype != weight.dtype or plan.activation != activation or workspace.plan.dtype != plan.dtype
+    ):
+        came = (
+            f"the plan is for x ({plan.batch}, {plan.in_features}), weight ({plan.out_features}, "
+            f"{plan.in_features}), {plan.dtype}, {plan.activation}"
+        )
+        expected = f"one for x ({n}, {i}), weight ({o}, {i}), {weight.dtype}, {activation}"
+        advice = f'Make one with plan({n}, {i}, {o}, dtype="{weight.dtype}", activation="{activation}").'
+        raise ValueError(complaint(where, came, expected, advice))
+    if workspace.plan != plan:
+        return Workspace(plan)
+    return workspace
+
+
+def _check_options(where, activation, options):
+    """The options of the activation with their defaults; ValueError or TypeError if they are not its own."""
+    choice(where, "activation", activation, ACTIVATIONS)
+    check = OPTIONS.get(activation)
+    known = check.__code__.co_varnames[1 : check.__code__.co_argcount] if check else ()
+    for name in options:
+        if name not in known:
+            expected = " or ".join(known) or f"no options for {activation}"
+            raise TypeError(complaint(where, f"the option {name} came", expected, f"Leave out {name}."))
+    return check(where, **options) if check else options
+
+
+def _check_target(where, name, array, shape, like, inputs):
+    """Check an array that is to be written: its shape, its dtype, and that it shares no memory with inputs."""
+    array = float_array(where, name, array)
+    if array.shape != shape:
+        raise ValueError(
+            complaint(where, f"{name} has shape {array.shape}", f"{shape}", "Pass another array.")
+        )
+    same_dtype(where, "x", like, name, array)
+    if not array.flags.writeable:
+        came = f"{name} is read-only"
+        raise ValueError(complaint(where, came, "an array to write to", f"Pass {name}.copy()."))
+    for other_name, other in inputs.items():
+        if other is not None and np.may_share_memory(array, other) and _overlap(array, other):
+            came = f"{name} shares memory with {other_name}"
+            advice = f"Pass another array, such as np.empty_like({name})."
+            raise ValueError(complaint(where, came, "an array of its own", advice))
+    return array
+
+
+def _overlap(a, b):
+    try:
+        return np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
+
+
 def linear_act(
     x,
     weight,
@@ -94,48 +128,70 @@ def linear_act(
     plan=None,
     **options,
 ):
-    """Dense layer and activation, ``act(x @ weight.T + bias)``.
+    """Dense layer and activation in one, ``act(x @ weight.T + bias)``.
 
     Args:
         x: one sample (in_features,), a batch (N, in_features), or any (..., in_features); float32 or float64.
         weight: (out_features, in_features), same dtype.
         bias: (out_features,), same dtype, or None.
-        activation: name of a function of ``functional``.
-        out: (..., out_features), where the result is to be stored.
-        pre: (..., out_features), where the pre-activation is to be stored.
-        workspace: a Workspace to use.
-        plan: a Plan to follow.
-        options: those of the activation: ``negative_slope``, ``approximate``, ``beta``, ``threshold``.
+        activation: ``"identity"``, ``"relu"``, ``"leaky_relu"``, ``"sigmoid"``, ``"tanh"``, ``"gelu"``,
+            ``"silu"`` or ``"softplus"``.
+        out: (..., out_features), where the result is stored; it must not share memory with the inputs.
+        pre: (..., out_features), where the pre-activation ``x @ weight.T + bias`` is stored too. The slope of
+            all activations but identity, relu and leaky_relu needs it.
+        workspace: a Workspace to use; by default one that is kept for the shape.
+        plan: a Plan to follow; by default the one that :func:`plan` chooses.
+        options: those of the activation: ``negative_slope``; ``approximate``; ``beta`` and ``threshold``.
 
     Returns:
-        ``out``, (..., out_features).
+        ``out``, or a new array (..., out_features) of the same dtype.
 
     Raises:
-        ValueError: shapes do not fit.
-        TypeError: not float32 or float64, or two dtypes.
+        ValueError: shapes do not fit, arrays overlap, or the plan is for another layer.
+        TypeError: not float32 or float64, two dtypes, or an option that the activation does not have.
 
     Source:
-        PyTorch's ``linear``.
+        K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on
+        Mathematical Software 34 (2008), for what a product of matrices keeps in which cache.
 
-    >>> linear_act(np.array([[2.0, 1.0]]), np.array([[1.0, 0.5], [-1.0, 1.0]]), np.array([0.5, 0.0]))
-    array([[3., 0.]])
+    Notes:
+        The result has the same bits as that of ``functional`` where ``plan.bit_identical``; elsewhere each
+        entry may be rounded in another order. NaN stays NaN.
+
+    >>> weight = np.array([[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]])
+    >>> linear_act(np.array([[2.0, 4.0, 1.0]]), weight, np.array([3.0, -1.0, -4.0]))
+    array([[2. , 1.5, 0. ]])
     """
-    choice("linear_act", "activation", activation, ACTIVATIONS)
-    z = F.linear(x, weight, bias)
-    result = getattr(F, activation)(z, **options)
+    where = "linear_act"
+    x, weight = _check_linear(where, x, weight)
+    if bias is not None:
+        bias = _check_bias(where, bias, x, weight)
+    options = _check_options(where, activation, options)
+    shape = (*x.shape[:-1], weight.shape[0])
+    inputs = {"x": x, "weight": weight, "bias": bias}
+    if out is not None:
+        out = _check_target(where, "out", out, shape, x, inputs)
     if pre is not None:
-        pre[...] = z
-    if out is None:
-        return result
-    if out.shape != z.shape:
-        raise ValueError(
-            complaint("linear_act", f"out has shape {out.shape}", f"{z.shape}", "Pass another out.")
-        )
-    out[...] = result
-    return out
+        pre = _check_target(where, "pre", pre, shape, x, {**inputs, "out": out})
+    rows = x if x.ndim == 2 else _rows(x)
+    workspace = _workspace(where, workspace, plan, rows.shape[0], weight, activation, pre is not None)
+    result = _contiguous(out, shape, x.dtype)
+    kept = result if pre is None else _contiguous(pre, shape, x.dtype)
+    if result.size:
+        forward(workspace, rows, weight, bias, kept, result, options)
+    if pre is not None and kept is not pre:
+        pre[...] = kept
+    if out is not None and result is not out:
+        out[...] = result
+        return out
+    return result
 
 
-@quiet
+def _contiguous(array, shape, dtype):
+    """The array that was given, or a new one if there is none, or its rows do not follow one another."""
+    return array if array is not None and array.flags.c_contiguous else np.empty(shape, dtype)
+
+
 def linear_act_backward(
     d_out,
     x,
@@ -151,39 +207,81 @@ def linear_act_backward(
     plan=None,
     **options,
 ):
-    """Gradients of ``linear_act``.
+    """Gradients of :func:`linear_act` with respect to ``x``, ``weight`` and ``bias``.
 
     Args:
-        d_out: gradient with respect to the output, (..., out_features).
-        x: input of the forward pass, (..., in_features).
-        weight: (out_features, in_features).
-        out_or_pre: the pre-activation; the output will do for relu and leaky_relu (slope not negative).
-        activation: as in the forward pass.
-        input_gradient: False saves the product for ``d_x``.
-        d_x, d_weight, d_bias: where the gradients are to be stored.
-        workspace: a Workspace to use.
-        plan: a Plan to follow.
-        options: those of the activation.
+        d_out: gradient with respect to the output, (..., out_features), float32 or float64.
+        x: input of the forward pass, (..., in_features), same dtype.
+        weight: (out_features, in_features), same dtype.
+        out_or_pre: (..., out_features), the pre-activation. For relu, and for leaky_relu whose slope is not
+            negative, the output does as well; for identity it is not read, and may be None.
+        activation: as in :func:`linear_act`.
+        input_gradient: False saves the product for ``d_x``, which the bottom layer does not need.
+        d_x, d_weight, d_bias: arrays of the shapes of ``x``, ``weight`` and (out_features,), where the
+            gradients are stored (not added); they must not share memory with the inputs.
+        workspace: a Workspace to use; by default one that is kept for the shape.
+        plan: a Plan to follow; by default the one that :func:`plan` chooses.
+        options: those of the activation, as in :func:`linear_act`.
 
     Returns:
-        LinearGradients.
+        LinearGradients with the shapes of ``x``, ``weight`` and ``(out_features,)``; ``d_x`` is None without
+        ``input_gradient``. Nothing is divided by N.
 
     Raises:
-        ValueError: shapes do not fit.
-        TypeError: not float32 or float64, or two dtypes.
+        ValueError: shapes do not fit, arrays overlap, or the plan is for another layer.
+        TypeError: not float32 or float64, two dtypes, or an option that the activation does not have.
+
+    Source:
+        D. Rumelhart, G. Hinton, R. Williams, "Learning representations by back-propagating errors", Nature
+        323 (1986).
+
+    Notes:
+        Where the pre-activation is NaN, relu lets ``d_out`` through, as ``functional`` and PyTorch do. The
+        rows are added up in another order than in ``functional``.
 
     >>> one = np.ones((1, 1))
     >>> linear_act_backward(one, 2 * one, 3 * one, 6 * one)
     LinearGradients(d_x=array([[3.]]), d_weight=array([[2.]]), d_bias=array([1.]))
     """
-    choice("linear_act_backward", "activation", activation, ACTIVATIONS)
-    d_pre = getattr(F, f"{activation}_backward")(d_out, out_or_pre, **options)
-    gradients = F.linear_backward(d_pre, x, weight, input_gradient=input_gradient)
-    return LinearGradients(*map(_into, (d_x, d_weight, d_bias), gradients))
+    where = "linear_act_backward"
+    x, weight = _check_linear(where, x, weight)
+    options = _check_options(where, activation, options)
+    shape = (*x.shape[:-1], weight.shape[0])
+    d_out = _check_upstream(where, "d_out", d_out, shape, x)
+    if activation != "identity":
+        out_or_pre = _check_upstream(where, "out_or_pre", out_or_pre, shape, x)
+    else:
+        out_or_pre = None
+    inputs = {"x": x, "weight": weight, "d_out": d_out, "out_or_pre": out_or_pre}
+    d_x = _result(where, "d_x", d_x, x.shape, x, inputs) if input_gradient else None
+    d_weight = _result(where, "d_weight", d_weight, weight.shape, x, {**inputs, "d_x": d_x})
+    targets = {"d_x": d_x, "d_weight": d_weight}
+    d_bias = _result(where, "d_bias", d_bias, weight.shape[:1], x, {**inputs, **targets})
+    rows = x if x.ndim == 2 else _rows(x)
+    workspace = _workspace(where, workspace, plan, rows.shape[0], weight, activation, False)
+    places = [
+        None if array is None else _contiguous(array, array.shape, x.dtype)
+        for array in (d_x, d_weight, d_bias)
+    ]
+    backward(workspace, d_out, rows, weight, out_or_pre, places, options)
+    for target, place in zip((d_x, d_weight, d_bias), places, strict=True):
+        if place is not target:
+            target[...] = place
+    return LinearGradients(d_x, d_weight, d_bias)
 
 
-def _into(place, value):
-    if place is None or value is None:
-        return value
-    place[...] = value
-    return place
+def _check_upstream(where, name, array, shape, x):
+    array = float_array(where, name, array)
+    if array.shape != shape:
+        expected = f"{shape}, the shape of the output for x {x.shape}"
+        advice = "Pass an array with one entry for each entry of the output."
+        raise ValueError(complaint(where, f"{name} has shape {array.shape}", expected, advice))
+    same_dtype(where, "x", x, name, array)
+    return array
+
+
+def _result(where, name, array, shape, x, inputs):
+    """The array that was given, checked, or a new one."""
+    if array is None:
+        return np.empty(shape, x.dtype)
+    return _check_target(where, name, array, shape, x, inputs)

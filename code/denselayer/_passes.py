@@ -1,0 +1,176 @@
+"""The forward and the backward pass of a fused layer, piece by piece, on one thread or on several."""
+
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from . import _blas
+from ._epilogue import FUNCTIONS
+from ._tiling import FEW_ENTRIES, STEP
+
+
+@functools.cache
+def _pool():
+    """Threads of Python that wait for rows."""
+    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="denselayer")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _quietly(work, first, last):
+    with np.errstate(all="ignore"):
+        return work(first, last)
+
+
+def _share(work, plan, multiple):
+    """Call ``work(first, last)`` for ranges of the rows, on several threads; return the results in order."""
+    n = plan.batch
+    if plan.workers == 1:
+        if plan.threads == _blas.threads():
+            return [_quietly(work, 0, n)]
+        with _blas.limit_threads(plan.threads):
+            return [_quietly(work, 0, n)]
+    step = -(-n // (plan.workers * multiple)) * multiple
+    with _blas.limit_threads(1):
+        futures = [_pool().submit(_quietly, work, a, min(a + step, n)) for a in range(step, n, step)]
+        try:
+            first = _quietly(work, 0, min(step, n))
+        finally:
+            others = [future.result() for future in futures]
+    return [first, *others]
+
+
+def _pieces(first, last, size):
+    """Cut a range in pieces of at most ``size``."""
+    return [(a, min(a + size, last)) for a in range(first, last, max(size, 1))]
+
+
+def _multiply(a, b, out, small):
+    """Store ``a @ b`` in ``out``, as a stack of products of ``small`` rows if that is not 0."""
+    n = len(a) // small * small if small else 0
+    if n:
+        stack = a[:n].reshape(-1, small, a.shape[1])
+        np.matmul(stack, b, out=out[:n].reshape(-1, small, out.shape[1]))
+    if n < len(a):
+        np.matmul(a[n:], b, out=out[n:])
+
+
+def _bias_tile(bias, rows, scratch):
+    """The bias, repeated for so many rows one after the other; as it is for 0 rows or 1, or if it is None."""
+    if bias is None or rows < 2:
+        return bias
+    tile = scratch.get("bias", rows * bias.size)
+    np.copyto(tile.reshape(rows, bias.size), bias)
+    return tile
+
+
+def _flat(array, rows):
+    """The rows of a contiguous matrix one after the other, as the tiles lie: whole tiles, then the rest."""
+    if not rows:
+        return [array.reshape(-1)]
+    count, width = len(array) // rows, rows * array.shape[1]
+    pieces = array[: count * rows].reshape(count, width), array[count * rows :].reshape(-1)
+    return [piece for piece in pieces if piece.size]
+
+
+def forward(workspace, x, weight, bias, pre, out, options):
+    """Store ``act(x @ weight.T + bias)`` in ``out`` and what the activation is taken of in ``pre``.
+
+    Args:
+        workspace: the Workspace with the plan to follow.
+        x: (N, in_features).
+        weight: (out_features, in_features).
+        bias: (out_features,) or None.
+        pre, out: arrays of N * out_features entries, one after the other; they may be one array.
+        options: all options of the activation.
+    """
+    plan = workspace.plan
+    act = FUNCTIONS[plan.activation][0]
+    factor = np.ascontiguousarray(weight.T) if plan.small else weight.T
+    in_place, shape = out is pre, (plan.batch, plan.out_features)
+    pre = pre.reshape(shape)
+    out = pre if in_place else out.reshape(shape)
+
+    def work(first, last):
+        scratch = workspace.scratch()
+        tile = _bias_tile(bias, plan.tile, scratch)
+        for a, b in _pieces(first, last, plan.block):
+            _multiply(x[a:b], factor, pre[a:b], plan.small)
+            for c, d in _pieces(a, b, plan.chunk):
+                if bias is not None and not plan.tile:
+                    np.add(pre[c:d], bias, out=pre[c:d])
+                targets = _flat(out[c:d], plan.tile)
+                sources = targets if in_place else _flat(pre[c:d], plan.tile)
+                for z, target in zip(sources, targets, strict=True):
+                    if bias is not None and plan.tile:
+                        np.add(z, tile[: z.shape[-1]], out=z)
+                    act(z, target, scratch, **options)
+
+    _share(work, plan, plan.small or STEP)
+
+
+def backward(workspace, d_out, x, weight, out_or_pre, gradients, options):
+    """Store the gradients of ``act(x @ weight.T + bias)``.
+
+    Args:
+        workspace: the Workspace with the plan to follow.
+        d_out: (..., out_features), N rows in all.
+        x: (N, in_features).
+        weight: (out_features, in_features).
+        out_or_pre: as ``d_out``, or None where the slope is 1.
+        gradients: contiguous arrays for the gradients of ``x`` (or None), ``weight`` and the bias.
+        options: all options of the activation.
+    """
+    plan = workspace.plan
+    shape = (plan.batch, plan.out_features)
+    d_out = np.ascontiguousarray(d_out).reshape(shape)
+    z = None if out_or_pre is None else np.ascontiguousarray(out_or_pre).reshape(shape)
+    d_x, d_weight, d_bias = gradients
+    d_x = None if d_x is None else d_x.reshape(x.shape)
+
+    def work(first, last):
+        scratch = workspace.scratch()
+        sums = np.zeros_like(d_weight), np.zeros_like(d_bias)
+        for a, b in _pieces(first, last, plan.backward_block):
+            d_pre = (
+                d_out[a:b] if z is None else scratch.get("d_pre", (b - a) * shape[1]).reshape(b - a, shape[1])
+            )
+            for c, d in _pieces(a, b, plan.backward_chunk):
+                part = d_pre[c - a : d - a]
+                if z is not None:
+                    _slope(plan, d_out[c:d], z[c:d], part, scratch, options)
+                sums[1][...] += scratch.ones(d - c) @ part
+            if d_x is not None:
+                _multiply(d_pre, weight, d_x[a:b], plan.backward_small)
+            _add_outer(d_pre, x[a:b], sums[0], plan.backward_small, scratch)
+        return sums
+
+    results = _share(work, plan, plan.backward_small or STEP)
+    for target, parts in zip((d_weight, d_bias), zip(*results, strict=True), strict=True):
+        np.copyto(target, parts[0])
+        for part in parts[1:]:
+            np.add(target, part, out=target)
+
+
+def _slope(plan, d_out, z, target, scratch, options):
+    tile = plan.tile if z.size > FEW_ENTRIES else 0
+    flat = (_flat(array, tile) for array in (d_out, z, target))
+    for pieces in zip(*flat, strict=True):
+        FUNCTIONS[plan.activation][1](*pieces, scratch, **options)
+
+
+def _add_outer(d_pre, x, total, small, scratch):
+    """Add ``d_pre.T @ x`` to a matrix."""
+    n = len(x) // small * small if small else 0
+    if n:
+        count = n // small
+        stack = scratch.get("stack", count * total.size).reshape(count, *total.shape)
+        turned = d_pre[:n].reshape(count, small, -1).transpose(0, 2, 1)
+        np.matmul(turned, x[:n].reshape(count, small, -1), out=stack)
+        total += np.add.reduce(stack, axis=0)
+    if n < len(x):
+        total += d_pre[n:].T @ x[n:]
