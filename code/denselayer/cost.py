@@ -353,6 +353,28 @@ def training_values(parameters, activations, optimizer="adam"):
     return copies * parameters + whole("training_values", "activations", activations)
 
 
+def update_traffic(parameters, optimizer="adam", dtype=np.float32):
+    """Bytes that a step of an optimiser must move.
+
+    Args:
+        parameters: how many.
+        optimizer: ``"sgd"``, ``"momentum"`` or ``"adam"``.
+        dtype: of all arrays.
+
+    Source:
+        Parameter, gradient and what the optimiser remembers are read; the parameter and what it remembers are
+        written back. A program that makes arrays in between moves more.
+
+    Notes:
+        Equation: eq-scale-update.
+
+    >>> [update_traffic(100, name) for name in ("sgd", "momentum", "adam")]
+    [1200, 2000, 2800]
+    """
+    choice("update_traffic", "optimizer", optimizer, tuple(_STATE))
+    return (3 + 2 * _STATE[optimizer]) * nbytes(whole("update_traffic", "parameters", parameters), dtype)
+
+
 def checkpoint_values(batch, width, layers, every, arrays=1):
     """Values that equal layers keep at the worst moment, with a checkpoint every ``every`` layers.
 

@@ -212,3 +212,19 @@ def test_backward_before_forward_says_so():
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.equation("eq-scale-update")
+@pytest.mark.parametrize(("name", "state"), [("sgd", 0), ("momentum", 1), ("adam", 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_update_reads_and_writes_what_the_optimiser_holds(name, state, dtype):
+    parameter = nn.Parameter(np.ones(10, dtype))
+    parameter.grad = np.ones(10, dtype)
+    options = {"sgd": {}, "momentum": {"momentum": 0.9}, "adam": {}}[name]
+    optimizer = (optim.Adam if name == "adam" else optim.SGD)([parameter], lr=0.1, **options)
+    optimizer.step()
+    remembered = [array for array in optimizer._state[0].values() if isinstance(array, np.ndarray)]
+    assert len(remembered) == state
+    read = [parameter.data, parameter.grad, *remembered]
+    written = [parameter.data, *remembered]
+    assert cost.update_traffic(10, name, dtype) == sum(array.nbytes for array in read + written)
