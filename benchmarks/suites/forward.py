@@ -5,17 +5,34 @@ from __future__ import annotations
 from benchmarks.inputs import SHAPES, layer_shape
 from denselayer import bench, cost
 
-NUMPY = "benchmarks.kernels.numpy_layers"
-TORCH = "benchmarks.kernels.torch_layers"
-VARIANTS = (
+KERNELS = "benchmarks.kernels."
+NUMPY, TORCH = KERNELS + "numpy_layers", KERNELS + "torch_layers"
+PACKAGE = (
     bench.Variant("plain", NUMPY, "plain", "numpy"),
     bench.Variant("in place", NUMPY, "in_place", "numpy"),
     bench.Variant("gemm only", NUMPY, "product", "numpy"),
     bench.Variant("fused", NUMPY, "fused_forward", "numpy"),
 )
+OTHERS = (
+    bench.Variant("eager", TORCH, "eager", "torch"),
+    bench.Variant("addmm out", TORCH, "addmm_out", "torch"),
+    bench.Variant("onednn", TORCH, "onednn", "torch"),
+    bench.Variant("onednn packed", TORCH, "onednn_packed", "torch"),
+    bench.Variant("compile", TORCH, "compiled", "torch compile"),
+    bench.Variant("jax", KERNELS + "jax_layers", "jitted", "jax"),
+    bench.Variant("numba", KERNELS + "numba_tile", "packed", "numba"),
+    bench.Variant("numba packing", KERNELS + "numba_tile", "packing_included", "numba"),
+)
+MODES = tuple(
+    bench.Variant(f"compile {mode}", TORCH, "compiled", f"torch compile {mode}", {"mode": mode})
+    for mode in ("freezing", "max-autotune")
+)
+"""What the compiler does when it may take longer: for a few shapes, because it does take longer."""
+WITH_MODES = ("512,784,1000", "4096,512,512", "65536,64,64")
+DOUBLE = ("64,784,256", "4096,512,512", "65536,64,64", "65536,256,16")
 
 
-def job(name: str, dtype: str, threads: int, variants: tuple = VARIANTS) -> bench.Job:
+def job(name: str, dtype: str, threads: int, variants: tuple = PACKAGE) -> bench.Job:
     """The forward pass of one shape, its work counted by the cost model."""
     shape = layer_shape(name)
     sizes = tuple(shape.values())
@@ -23,10 +40,16 @@ def job(name: str, dtype: str, threads: int, variants: tuple = VARIANTS) -> benc
     traffic = cost.linear_traffic(*sizes, dtype=dtype)
     counts = {"operations": operations, "traffic": traffic}
     clock = "cpu" if threads == 1 else "wall"
-    return bench.Job(name, shape, variants, dtype, threads, clock=clock, **counts)
+    return bench.Job(name, shape, variants, dtype, threads, clock=clock, min_seconds=0.01, **counts)
+
+
+def variants(name: str, threads: int) -> tuple:
+    """Those of the package and of the other libraries, with more modes of the compiler for a few shapes."""
+    return PACKAGE + OTHERS + (MODES if threads == 1 and name in WITH_MODES else ())
 
 
 def jobs() -> list[bench.Job]:
-    """All shapes in float32 on one thread and on two; a few in float64."""
-    found = [job(name, "float32", threads) for threads in (1, 2) for name in SHAPES]
-    return found
+    """All shapes in float32 on one thread and on two, a few in float64 on one."""
+    single = [job(name, "float32", 1, variants(name, 1)) for name in SHAPES]
+    double = [job(name, "float64", 1, PACKAGE + OTHERS) for name in DOUBLE]
+    return single + double + [job(name, "float32", 2, variants(name, 2)) for name in SHAPES]

@@ -209,7 +209,6 @@ def passes(shape, dtype, threads, kind, alone=False):
     def share(parts):
         function = {"read": np.dot, "copy": np.copyto, "add": np.add}[kind]
         order = {"copy": parts[::-1]}.get(kind, parts)
-        _blas.set_local_threads(1)
         for _ in range(times):
             function(*order)
 
@@ -217,11 +216,16 @@ def passes(shape, dtype, threads, kind, alone=False):
     if threads == 1:
         return lambda: share(everywhere[0])
     pool = ThreadPoolExecutor(threads)
-    return lambda: list(pool.map(share, everywhere))
+
+    def together():
+        with _blas.limit_threads(1):
+            return list(pool.map(share, everywhere))
+
+    return together
 
 
 def _levels(samples):
-    names = list(dict.fromkeys(case.name for case in samples.cases if case.name != "peak"))
+    names = list(dict.fromkeys(case.name for case in samples.cases if "passes" in case.shape))
     return [(name, [case for case in samples.select(name=name) if case.seconds]) for name in names]
 
 

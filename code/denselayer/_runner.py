@@ -10,6 +10,8 @@ from ._workers import Worker, WorkerError, environment
 
 START = 60.0
 """Seconds that a worker has to start."""
+LEAST = 5
+"""Rounds that are never left out to save time."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Job:
     """A piece of work, and the variants that do it; it becomes a Case.
 
     ``clock`` is ``"wall"``, or ``"cpu"`` for the processor time of all threads of the process: the measure
-    for one thread on a machine that others use too.
+    for one thread on a machine that others use too. After ``limit`` seconds no new round begins, except that
+    there are at least five. ``timeout`` is how long a worker may take for an answer.
     """
 
     name: str
@@ -56,6 +59,15 @@ class Job:
     min_seconds: float = 0.02
     clock: str = "wall"
     timeout: float = 120.0
+    limit: float | None = None
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C while jobs were measured; ``samples`` holds the jobs that were finished."""
+
+    def __init__(self, samples):
+        super().__init__()
+        self.samples = samples
 
 
 def run(suite, jobs, *, seed=0, progress=lambda text: None):
@@ -71,23 +83,28 @@ def run(suite, jobs, *, seed=0, progress=lambda text: None):
         progress: called with a line of text now and then.
 
     Returns:
-        A Samples. After Ctrl-C it holds the jobs that were finished.
+        A Samples.
+
+    Raises:
+        Stopped: after Ctrl-C; a KeyboardInterrupt with the ``samples`` of the jobs that were finished.
 
     Source:
         T. Hoefler and R. Belli, "Scientific benchmarking of parallel computing systems", SC 2015.
     """
     jobs, cases, pool = list(jobs), [], _Pool()
-    found = machine()
     try:
         for number, job in enumerate(jobs, 1):
             progress(f"{suite} {number}/{len(jobs)}: {job.name} {job.dtype}, {job.threads} threads")
             cases.append(_measure(job, pool, f"{seed} {suite} {number}", progress))
-        found = pool.machine or found
     except KeyboardInterrupt:
-        found = pool.machine or found
-        progress(f"{suite}: stopped after {len(cases)} of {len(jobs)} cases")
+        raise Stopped(_together(suite, pool, cases)) from None
     finally:
         pool.close()
+    return _together(suite, pool, cases)
+
+
+def _together(suite, pool, cases):
+    found = pool.machine or machine()
     return Samples(suite, {key: value for key, value in found.items() if key != "threads"}, tuple(cases))
 
 
@@ -140,8 +157,10 @@ def _measure(job, pool, seed, progress):
     ready, missing, notes = _prepare(job, pool, progress)
     times = {name: [] for name in ready}
     others, onlooker, own = [], Onlooker(), time.process_time()
-    onlooker.look(0.0)
+    start = time.perf_counter()
     for order in orders(list(ready), job.rounds, seed):
+        if job.limit and len(others) >= LEAST and time.perf_counter() - start > job.limit:
+            break
         used = 0.0
         for name in order:
             if name not in ready:

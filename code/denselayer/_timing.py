@@ -13,7 +13,6 @@ CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 def no_collection():
     """Keep the garbage collector away for a while."""
     was_on = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield
@@ -38,6 +37,7 @@ def calibrate(function, min_seconds):
     1
     """
     function()
+    gc.collect()
     wanted, loops = min_seconds * 1e9, 1
     while (spent := elapsed(function, loops)) < wanted:
         guess = math.ceil(1.2 * loops * wanted / max(spent, 1))
