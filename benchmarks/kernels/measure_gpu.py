@@ -94,19 +94,20 @@ def measure(
     stopwatch: Stopwatch,
     *,
     rounds: int,
-    verdict: Callable[[str, object], str | None] = lambda variant, result: None,
+    verdict: Callable[[str, Callable], str | None] = lambda variant, function: None,
     **facts: object,
 ) -> bench.Case:
     """Make all variants, run each once and judge it, then time them in turn.
 
-    ``verdict(variant, result)`` returns a note, or raises ValueError where the result is wrong. A variant
+    ``verdict(variant, function)`` returns a note, or raises ValueError where a result is wrong. A variant
     that raises anything goes to ``Case.missing`` with the reason.
     """
     ready, calls, notes, missing = {}, {}, {}, {}
     for variant, make in makers.items():
         try:
             function = make()
-            note = verdict(variant, function())
+            function()
+            note = verdict(variant, function)
             once = stopwatch.seconds(function)
         except Exception as error:
             reason = str(error).strip().splitlines() or [""]
@@ -175,20 +176,25 @@ def wanted(makers: dict, shape_name: str = "") -> dict:
     }
 
 
-def forward_judge(x, weight, bias, unit: float) -> Callable[[str, object], str | None]:
-    """Hold an output against float64."""
+def forward_judge(x, weight, bias, unit: float) -> Callable[[str, Callable], str | None]:
+    """Hold an output against float64, and say what becomes of NaN."""
     expected = (x.double() @ weight.double().T + bias.double()).relu_()
     sizes = x.double().abs() @ weight.double().abs().T + bias.double().abs() + expected
 
-    def judge(variant: str, out: object) -> str | None:
+    def judge(variant: str, function: Callable) -> str | None:
         if variant == "gemm only":
             return None
-        return noted([(out, expected, sizes)], unit)
+        note = noted([(function(), expected, sizes)], unit)
+        before = x[0, 0].clone()
+        x[0, 0] = float("nan")
+        kept = bool(function()[0].isnan().all())
+        x[0, 0] = before
+        return f"{note}; NaN {'stays' if kept else 'is lost'}"
 
     return judge
 
 
-def backward_judge(d_out, x, weight, bias, unit: float) -> Callable[[str, object], str | None]:
+def backward_judge(d_out, x, weight, bias, unit: float) -> Callable[[str, Callable], str | None]:
     """Hold the gradients against float64, behind the gate of this precision: the mask is not judged."""
     import torch
 
@@ -200,10 +206,10 @@ def backward_judge(d_out, x, weight, bias, unit: float) -> Callable[[str, object
         (d_z.sum(0), d_z.abs().sum(0)),
     ]
 
-    def judge(variant: str, gradients: object) -> str | None:
+    def judge(variant: str, function: Callable) -> str | None:
         if variant == "gemm only":
             return None
-        return noted([(found, *pair) for found, pair in zip(gradients, pairs, strict=True)], unit)
+        return noted([(found, *pair) for found, pair in zip(function(), pairs, strict=True)], unit)
 
     return judge
 

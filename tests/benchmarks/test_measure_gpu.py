@@ -111,7 +111,7 @@ def test_a_variant_that_cannot_be_made_or_is_wrong_is_left_out_with_the_reason()
     def broken():
         raise RuntimeError("no kernel\nand more")
 
-    def verdict(variant, result):
+    def verdict(variant, function):
         if variant == "wrong":
             raise ValueError("wrong by 99 units")
         return "fine"
@@ -145,6 +145,7 @@ def test_every_way_of_pytorch_is_held_against_float64(interpreted, precision):
     assert backward.variants == ("gemm only", "autograd", "by hand", "compile")
     assert set(forward.missing) == set(backward.missing) == {"triton"}
     assert set(forward.notes) == {"eager", "addmm out", "cublasLt epilogue", "compile"}
+    assert all(note.endswith("; NaN stays") for note in forward.notes.values())
     assert forward.shape == {"batch": 33, "in_features": 20, "out_features": 17}
     width = 2 if precision == "bfloat16" else 4
     assert forward.traffic == width * (33 * 20 + 17 * 20 + 17 + 33 * 17)
@@ -160,6 +161,19 @@ def test_a_wrong_layer_is_not_timed(interpreted, monkeypatch):
     forward, _ = measure_gpu.layer_cases("float32", "8,5,6", watch, rounds=2, device="cpu")
     assert "the result is wrong by" in forward.failed["eager"]
     assert "addmm out" in forward.variants
+
+
+def test_a_layer_that_loses_nan_is_timed_and_says_so(interpreted, monkeypatch):
+    def lossy(x, weight, bias):
+        z = torch.nn.functional.linear(x, weight, bias)
+        return torch.where(z > 0, z, 0)
+
+    monkeypatch.setattr(gpu_layers, "_plain_forward", lossy)
+    watch = Device().stopwatch()
+    watch.seconds = lambda function, calls=1: function() is None or 1.0
+    forward, _ = measure_gpu.layer_cases("float32", "8,5,6", watch, rounds=2, device="cpu")
+    assert forward.notes["eager"].endswith("; NaN is lost") and "eager" in forward.variants
+    assert forward.notes["addmm out"].endswith("; NaN stays")
 
 
 def test_nan_counts_as_wrong():

@@ -60,3 +60,12 @@ def test_without_triton_the_import_says_what_to_install():
     assert result.returncode == 1
     assert "the package triton is not installed" in result.stderr
     assert "pip install triton" in result.stderr
+
+
+def test_what_the_chapter_shows_of_the_kernel_is_the_kernel():
+    chapter = (ROOT / "chapters" / "08-fused-gemm.qmd").read_text(encoding="utf-8")
+    kernel = (ROOT / "benchmarks" / "kernels" / "triton_linear.py").read_text(encoding="utf-8")
+    shown = [
+        block for block in re.findall(r"^```python\n(.*?)^```", chapter, re.M | re.S) if "tl.dot" in block
+    ]
+    assert len(shown) == 1 and shown[0] in kernel
