@@ -319,6 +319,27 @@ class Sequential(Module):
             d_out = self._modules[position].backward(d_out)
         return d_out
 
+    def training_step(self, criterion, optimizer):
+        """Return a callable ``step(x, y)`` that trains on one batch and returns its loss, fast where it can.
+
+        Args:
+            criterion: a loss module such as :class:`CrossEntropyLoss`.
+            optimizer: one of ``optim``, made over ``parameters()``.
+
+        Returns:
+            A :class:`denselayer.training_step.TrainingStep`; its numbers are those of the plain loop.
+
+        >>> from denselayer import optim
+        >>> net = Sequential(Linear(2, 3, rng=0), ReLU(), Linear(3, 2, rng=1))
+        >>> step = net.training_step(CrossEntropyLoss(), optim.SGD(net.parameters(), lr=0.1))
+        >>> first = step(np.ones((4, 2)), np.array([0, 0, 0, 1]))
+        >>> bool(step(np.ones((4, 2)), np.array([0, 0, 0, 1])) < first), step.fast
+        (True, True)
+        """
+        from .training_step import TrainingStep
+
+        return TrainingStep(self, criterion, optimizer)
+
     def __len__(self):
         return len(self._modules)
 

@@ -7,6 +7,7 @@ import numpy as np
 from ._validate import complaint, count, describe
 from .data import minibatches
 from .init import generator
+from .training_step import TrainingStep
 
 
 @dataclass
@@ -47,7 +48,8 @@ def fit(network, criterion, optimizer, x, y, *, batch_size, epochs, rng=None, he
         FloatingPointError: a loss is not finite; the message says at which step.
 
     Source:
-        The loop of PyTorch's tutorials, in their order: zero the gradients, forward, backward, step.
+        The loop of PyTorch's tutorials, in their order: zero the gradients, forward, backward, step. Where
+        it can, ``training_step`` takes the steps faster, with the same numbers.
 
     >>> from denselayer import nn, optim
     >>> x, y = np.array([[-1.0], [-2.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
@@ -58,19 +60,22 @@ def fit(network, criterion, optimizer, x, y, *, batch_size, epochs, rng=None, he
     (10, 1.0)
     """
     rng, history = generator("fit", rng), History()
-    for _ in range(count("fit", "epochs", epochs)):
-        for x_batch, y_batch in minibatches(x, y, batch_size, rng):
-            optimizer.zero_grad()
-            loss = float(criterion(network(x_batch), y_batch))
-            if not np.isfinite(loss):
-                came = f"the loss is {loss} at step {len(history.losses)}"
-                raise FloatingPointError(complaint("fit", came, "a number", "Try a smaller learning rate."))
-            history.losses.append(loss)
-            network.backward(criterion.backward())
-            optimizer.step()
-        history.train.append(evaluate(network, criterion, x, y))
-        if held_out is not None:
-            history.held_out.append(evaluate(network, criterion, *held_out))
+    step = TrainingStep(network, criterion, optimizer)
+    try:
+        for _ in range(count("fit", "epochs", epochs)):
+            for batch in minibatches(x, y, batch_size, rng):
+                loss = float(step.forward(*batch))
+                if not np.isfinite(loss):
+                    came = f"the loss is {loss} at step {len(history.losses)}"
+                    advice = "Try a smaller learning rate."
+                    raise FloatingPointError(complaint("fit", came, "a number", advice))
+                history.losses.append(loss)
+                step.update()
+            history.train.append(evaluate(network, criterion, x, y))
+            if held_out is not None:
+                history.held_out.append(evaluate(network, criterion, *held_out))
+    finally:
+        step.release()
     return history
 
 
