@@ -1,8 +1,8 @@
 """A task that times all-reduces of many sizes, and blocks that are split against blocks that are not.
 
 All ranks do everything in the same order, drawn anew in each round. While rank 0 computes a whole block the
-others wait asleep, so that the unsplit block has the machine to itself. Run it with ``pin``: a rank that the
-system moves from core to core, or puts on the other's, waits much longer.
+others wait, so that the unsplit block has the machine to itself. Run it ``steady``: without it the times are
+those of sleeping and waking up.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch import Tensor
 from denselayer._machine import Onlooker
 
 from .block import Block, SplitBlock
+from .steady import loop_seconds
 
 Work = Callable[[], object]
 
@@ -42,10 +43,10 @@ def main(
     taken: dict[tuple, list[int]] = {name: [] for name in works}
     draw, others, onlooker = random.Random(0), [], Onlooker()
     for _ in range(rounds):
-        start = time.process_time()
+        start = time.process_time() + loop_seconds()
         for name in draw.sample(list(works), len(works)):
             taken[name].append(_sample(name, works[name], loops[name], rank))
-        used = torch.tensor([time.process_time() - start], dtype=torch.float64)
+        used = torch.tensor([time.process_time() + loop_seconds() - start], dtype=torch.float64)
         dist.all_reduce(used)
         others.append(onlooker.look(used.item()))
     return {"ns": [[list(name), times] for name, times in taken.items()], "others": others}

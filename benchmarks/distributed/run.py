@@ -50,7 +50,7 @@ def launch(
     answer: float = ANSWER,
     timeout: float = TIMEOUT,
     fault: str = "",
-    pin: bool = False,
+    steady: bool = False,
 ) -> list[Any]:
     """Run a task with torchrun; the reports of all ranks.
 
@@ -62,7 +62,7 @@ def launch(
         answer: seconds that an exchange waits for another rank.
         timeout: seconds that the whole run may take.
         fault: ``"dies:1"``, ``"absent:1"`` or ``"stuck:1"``: what rank 1 is to do wrong, for tests.
-        pin: whether each rank keeps to a core of its own, where the system allows it.
+        steady: whether each rank keeps to a core of its own, and that core awake (for measurements).
 
     Raises:
         RunError: a rank is missing, died, does not answer or failed, or the time is over.
@@ -70,7 +70,7 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="denselayer-") as name:
         folder = Path(name)
         log = folder / "log"
-        command = _command(task, ranks, options or {}, join, answer, fault, pin)
+        command = _command(task, ranks, options or {}, join, answer, fault, steady)
         with log.open("wb") as sink:
             process = subprocess.Popen(
                 command,
@@ -155,14 +155,14 @@ def _names(ranks: list[int]) -> str:
 
 
 def _command(
-    task: str, ranks: int, options: dict[str, Any], join: float, answer: float, fault: str, pin: bool
+    task: str, ranks: int, options: dict[str, Any], join: float, answer: float, fault: str, steady: bool
 ) -> list[str]:
     torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--nnodes=1"]
     here = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
     quick = ["--monitor-interval=0.1", "--max-restarts=0"]
     worker = ["-m", "benchmarks.distributed.worker", task, f"--options={json.dumps(options)}"]
     limits = [f"--join={join}", f"--answer={answer}", f"--fault={fault}"]
-    return [*torchrun, *here, *quick, *worker, *limits, *(["--pin"] if pin else [])]
+    return [*torchrun, *here, *quick, *worker, *limits, *(["--steady"] if steady else [])]
 
 
 def _environment(folder: Path) -> dict[str, str]:

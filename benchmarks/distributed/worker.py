@@ -11,9 +11,11 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 
 from . import notes
+from .steady import steady
 
 TASKS = ("exchange", "check", "measure")
 FAULTS = ("absent", "dies", "stuck")
@@ -29,9 +31,6 @@ def main() -> int:
     _end_with_parent()
     fault, _, whose = options.fault.partition(":")
     fault = fault if whose == str(rank) else ""
-    if options.pin and hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[rank % len(cores)]})
     try:
         if fault == "absent":
             time.sleep(3600)
@@ -61,7 +60,8 @@ def _work(options: argparse.Namespace, note: notes.Note, fault: str) -> int:
     if fault == "stuck":
         time.sleep(3600)
     task = importlib.import_module(f"benchmarks.distributed.{options.task}")
-    report = task.main(rank, ranks, **json.loads(options.options))
+    with steady(rank) if options.steady else nullcontext():
+        report = task.main(rank, ranks, **json.loads(options.options))
     note.write(state="done", report=report)
     dist.destroy_process_group()
     return 0
@@ -74,7 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--join", type=float, required=True)
     parser.add_argument("--answer", type=float, required=True)
     parser.add_argument("--fault", default="")
-    parser.add_argument("--pin", action="store_true")
+    parser.add_argument("--steady", action="store_true")
     return parser.parse_args()
 
 

@@ -27,7 +27,7 @@ def run(progress: Callable[[str], None]) -> bench.Samples:
     """Times by two processes with one thread each, taken on the first of them."""
     progress(f"allreduce: {RANKS} processes, {len(SIZES)} sizes, {len(BLOCKS)} blocks")
     options = {"sizes": SIZES, "blocks": BLOCKS, "rounds": ROUNDS, "min_seconds": 0.02}
-    first, *_ = launch("measure", RANKS, options=options, answer=30, timeout=150, pin=True)
+    first, *_ = launch("measure", RANKS, options=options, answer=30, timeout=150, steady=True)
     seconds = {tuple(name): [each / 1e9 for each in times] for name, times in first["ns"]}
     known = None if None in first["others"] else tuple(first["others"])
     common = {"dtype": "float32", "threads": 1, "clock": "wall", "others": known}

@@ -1,6 +1,8 @@
 """Two real processes give what one gives; a rank that is lost ends the run with an error that names it."""
 
+import ast
 import os
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -131,3 +133,29 @@ def test_the_command_line_says_what_went_wrong(monkeypatch, capsys):
     monkeypatch.setattr(run, "launch", launch)
     assert run.main(["exchange", "--ranks", "3", "--log"]) == 1
     assert capsys.readouterr().err == "the log\nerror: rank 1 of 3 died\n"
+
+
+def test_the_chapter_shows_the_code_that_is_run():
+    """Docstrings and types aside, the classes that the chapter prints are those of the block."""
+    chapter = (run.ROOT / "chapters" / "07-scaling.qmd").read_text(encoding="utf-8")
+    block = (run.ROOT / "benchmarks" / "distributed" / "block.py").read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL)
+    definitions = {node.name: node for text in shown for node in plain(text)}
+    own = {node.name: node for node in plain(block)}
+    split = {node.name: node for node in own["SplitBlock"].body}
+    assert ast.dump(definitions["ToAll"]) == ast.dump(own["ToAll"])
+    assert ast.dump(definitions["Sum"]) == ast.dump(own["Sum"])
+    assert ast.dump(definitions["forward"]) == ast.dump(split["forward"])
+
+
+def plain(source):
+    """Classes and functions of a source without docstrings and types."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            del node.body[0]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
