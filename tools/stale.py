@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,10 @@ EXECUTOR = ("execute",)
 SOURCES = (".py", ".yml", ".yaml", ".toml", ".json", ".txt", ".csv", ".mplstyle", ".npz", ".npy")
 BINARY = (".npz", ".npy")
 TOOLS = Path(__file__).parent
+SAMPLES = "benchmarks/results"
+FIGURES = "figures/denselayer_figures"
+READS = re.compile(r"\bstored\(|\bbench\b")
+"""What code says that reads measured samples."""
 COMMAND = "make notebooks"
 
 
@@ -51,9 +56,29 @@ class Digests:
             "the executor": digest(_tool_files(EXECUTOR)),
         }
 
+    @cached_property
+    def samples(self) -> str:
+        """The hash of all measured samples."""
+        return digest(_files(self.book.root, self.book.root / SAMPLES))
+
+    @cached_property
+    def figures_of_samples(self) -> set[str]:
+        """The modules of figures that read measured samples."""
+        modules = (self.book.root / FIGURES).glob("*.py")
+        return {path.stem for path in modules if READS.search(normal(path).decode())}
+
+    def reads_samples(self, code: str) -> bool:
+        """Whether the code of a page reads measured samples, itself or by a figure that it draws."""
+        words = set(re.findall(r"\w+", code))
+        return bool(READS.search(code)) or not words.isdisjoint(self.figures_of_samples)
+
     def execution(self, page: Page) -> dict[str, str]:
         """The parts that an execution of this page depends on, each with its hash."""
-        return {"the code of the chapter": digest(_steps(page.document)), **self.surroundings}
+        steps = _steps(page.document)
+        parts = {"the code of the chapter": digest(steps), **self.surroundings}
+        if self.reads_samples("\n".join(code.decode() for _, code in steps)):
+            parts[f"the measured samples ({SAMPLES}/)"] = self.samples
+        return parts
 
     def text(self, page: Page) -> str:
         """The hash of all the rest: prose, options, numbers of what it refers to, works it cites."""

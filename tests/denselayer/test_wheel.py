@@ -19,7 +19,7 @@ PROGRAM = """
 import importlib, importlib.util, json, pkgutil, sys
 import numpy as np
 import denselayer
-from denselayer import agreement, functional, gradcheck, layouts, nn, optim
+from denselayer import agreement, bench, functional, gradcheck, layouts, nn, optim
 
 names = [module.name for module in pkgutil.walk_packages(denselayer.__path__, "denselayer.")]
 for name in names:
@@ -39,6 +39,7 @@ print(json.dumps({
     "out": out.tolist(),
     "moved": net[0].bias.data.tolist(),
     "augmented": layouts.forward(x[0], *augmented, "augmented").tolist(),
+    "rounds": bench.stored("limits").cases[0].rounds,
     "gradients": gradcheck.check_module(nn.Linear(3, 2, rng=0), x).ok,
     "cases": {name: agreement.agreement(name).ok for name in agreement.cases()},
     "others": [name for name in ("torch", "matplotlib", "yaml") if importlib.util.find_spec(name)],
@@ -90,6 +91,12 @@ def test_every_source_file_and_fixture_is_in_the_wheel(names):
                 ]
 
 
+def test_the_samples_of_the_book_are_in_the_wheel(names):
+    stored = {path.name for path in (ROOT / "benchmarks/results").glob("*.json")}
+    assert "limits.json" in stored
+    assert {Path(name).name for name in names if name.startswith("denselayer/results/")} == stored
+
+
 def test_the_wheel_asks_for_numpy_and_for_more_only_in_an_extra(wheel, names):
     [metadata] = [name for name in names if name.endswith("METADATA")]
     lines = zipfile.ZipFile(wheel).read(metadata).decode().splitlines()
@@ -119,6 +126,7 @@ def test_with_numpy_alone_every_module_imports_and_runs(wheel, tmp_path):
     assert result["augmented"] == [2.0, 1.5, -1.5]
     np.testing.assert_allclose(result["moved"], [2.9, -1.1, -4.0])
     assert result["gradients"]
+    assert result["rounds"] >= 15
     assert tuple(result["cases"]) == denselayer.agreement.cases()
     assert all(result["cases"].values()), result["cases"]
     assert result["others"] == []

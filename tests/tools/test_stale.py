@@ -132,6 +132,37 @@ def test_a_new_number_of_another_page_shows_in_the_text(fresh):
     assert "Appendix B" in "".join(cells[1]["source"])
 
 
+MEASURED = """# One {#sec-one}
+
+```{python}
+#| label: one
+samples = bench.stored("forward")
+```
+"""
+DRAWN = MEASURED.replace('bench.stored("forward")', "fast.figure()").replace("one}", "two}")
+
+
+def test_new_samples_count_for_the_pages_that_read_them_and_for_no_other(make_book, executions):
+    files = {
+        "benchmarks/results/forward.json": '{"ns": 1}',
+        "chapters/02-two.qmd": DRAWN,
+        "chapters/03-three.qmd": DRAWN.replace("fast", "steady").replace("two}", "three}"),
+        "figures/denselayer_figures/fast.py": "from denselayer import bench\n",
+        "figures/denselayer_figures/steady.py": "from denselayer import cost\n",
+    }
+    book = make_book(MEASURED, MORE, **files)
+    refresh(book)
+    assert reasons(book.root) == {}
+    change(book.root / "benchmarks/results/forward.json", "1", "2")
+    why = "changed since it was executed: the measured samples (benchmarks/results/)"
+    assert reasons(book.root) == {"01-one": why, "02-two": why}
+    (book.root / "benchmarks/results/backward.json").write_text("{}")
+    change(book.root / "benchmarks/results/forward.json", "2", "1")
+    assert reasons(book.root) == {"01-one": why, "02-two": why}
+    refresh(book)
+    assert reasons(book.root) == {}
+
+
 def test_an_entry_that_is_not_cited_does_not_count(fresh):
     change(fresh / "references.bib", "Determination Press", "Another Press")
     assert reasons(fresh) == {}

@@ -22,6 +22,7 @@ WATCHED = (
     "figures/parameters.yml",
     "figures/denselayer_figures/*.py",
     "code/denselayer/*.py",
+    "benchmarks/results/*.json",
     "notebooks/*.ipynb",
     "_extensions/dense/*.*",
     "tools/templates/*",
@@ -58,7 +59,7 @@ def changes(root: Path, before: dict[Path, tuple[int, int]]) -> set[Path]:
 
 def needs_execution(changed: set[Path]) -> bool:
     """Whether a change can alter a notebook; style sheets and templates cannot."""
-    return any(path.suffix in (".qmd", ".py", ".yml", ".bib") for path in changed)
+    return any(path.suffix in (".qmd", ".py", ".yml", ".bib", ".json") for path in changed)
 
 
 class Preview:
