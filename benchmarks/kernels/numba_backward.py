@@ -2,8 +2,8 @@
 
 Both products are the forward tile in other clothes, ``totals[r] += a[r, k] * b[k]``:
 
-- ``d_x = d_z @ weight``: rows are samples, k runs over the outputs, and the rows of the weight are the vectors;
-- ``d_weight = d_z.T @ x``: rows are outputs, k runs over the samples, and the rows of x are the vectors.
+- ``d_x = d_z @ weight``: rows are samples, k runs over the outputs, the rows of the weight are the vectors;
+- ``d_weight = d_z.T @ x``: rows are outputs, k runs over the samples, the rows of x are the vectors.
 
 A block of samples is gated into a small array, ``d_z = d_out * (out > 0)``, and used for all three gradients
 while it is in the cache. The sums of d_weight stay in the order of the tiles until the last block is done.
@@ -15,167 +15,229 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 from benchmarks import inputs
+from benchmarks.kernels.numba_parallel import on_threads, run_parts, split
 from benchmarks.kernels.numba_tile import (
     SERIAL_OPERATIONS,
     SMALL_BYTES,
     Tile,
-    address,
     layer_function,
-    share,
-    split,
     tile_for,
     tile_function,
 )
-from benchmarks.kernels.vectors import lanes
+from benchmarks.kernels.vectors import Emitter, address, lanes
 
 BLOCK = 252
 """Samples that are gated, used and left: 18 tiles of 14 rows, and a chunk of the sum over the batch."""
 DIRECT_BYTES = 1024
-"""Rows of x that are this long or longer are copied into panels first, so that a tile reads its part in order."""
+"""Rows of x of this length or more are copied into panels first, so that a tile reads its part in order."""
 
 
 @cache
-def backward_function(dtype: str, tile: Tile, weight_tile: Tile) -> Callable:
+def copy_function(dtype: str, vectors: int) -> Callable:
+    """For compiled code: copy so many rows of `vectors` registers from one array to another."""
+
+    @intrinsic
+    def copy(_, source, source_row, target, target_row, rows):
+        def emit(context, builder: ir.IRBuilder, signature, arguments):
+            v = Emitter(builder, dtype, lanes(dtype))
+            source, source_row, target, target_row, rows = arguments
+            source, target = v.pointer(source), v.pointer(target)
+            with v.loop(rows) as row:
+                for column in (v.whole(c * v.width) for c in range(vectors)):
+                    value = v.load(v.at(source, builder.mul(row, source_row), column))
+                    v.store(value, v.at(target, builder.mul(row, target_row), column))
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 5), emit
+
+    return copy
+
+
+@cache
+def gate_function(dtype: str) -> Callable:
+    """For compiled code: one vector of d_out where out > 0, stored and added to a sum."""
+
+    @intrinsic
+    def gate(_, d_out, out, d_z, total):
+        def emit(context, builder: ir.IRBuilder, signature, arguments):
+            v = Emitter(builder, dtype, lanes(dtype))
+            d_out, out, d_z, total = map(v.pointer, arguments)
+            gated = v.where_positive(v.load(out), v.load(d_out))
+            v.store(gated, d_z)
+            v.store(builder.fadd(v.load(total), gated), total)
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 4), emit
+
+    return gate
+
+
+@cache
+def backward_function(dtype: str, tile: Tile, weight_tile: Tile, parallel: bool) -> Callable:
     """The compiled backward pass over a range of samples: `tile` for d_x, `weight_tile` for d_weight."""
-    width = tile.vectors * lanes(dtype)
+    side = lanes(dtype)
+    width = tile.vectors * side
     forward = layer_function(dtype, tile)
     compute = tile_function(dtype, weight_tile)
-    zero, no_floor = map(np.dtype(dtype).type, (0, -np.inf))
+    copy_rows, gate = copy_function(dtype, tile.vectors), gate_function(dtype)
+    no_floor = np.dtype(dtype).type(-np.inf)
 
     @njit(nogil=True)
-    def run(d_out, out, x, panels, nothing, d_x, sums, d_bias, d_z, x_panels, scratch, copy, part):
-        first, last = part
+    def run(part, d_out, out, x, panels, nothing, d_x, sums, bias_sums, d_zs, x_panels, scratches, copies):
+        first, last, number = part[0], part[1], part[2]
+        d_z, x_panel = d_zs[number], x_panels[number]
+        part_sums, part_bias = sums[number], bias_sums[number]
         features, depth = d_out.shape[1], x.shape[1]
-        zeros = address(nothing, 0)
-        block_bias = np.empty_like(d_bias)
+        zeros, block_bias = address(nothing, 0), np.empty_like(part_bias)
         top = first
         while top < last:
             bottom = last if last - top < BLOCK + tile.rows else top + BLOCK
             block_bias[:] = 0
             for row in range(top, bottom):
-                for j in range(features):
-                    gated = d_out[row, j] if out[row, j] > 0 else zero
-                    d_z[row - top, j] = gated
-                    block_bias[j] += gated
-            d_bias += block_bias
+                for vector in range(len(part_bias)):
+                    column = min(vector * side, features - side)
+                    place = row * features + column
+                    gate(
+                        address(d_out, place),
+                        address(out, place),
+                        address(d_z, (row - top) * d_z.shape[1] + column),
+                        address(block_bias, vector * side),
+                    )
+            part_bias += block_bias
             forward(
+                (0, bottom - top, 0, len(panels), number),
                 d_z[: bottom - top],
                 panels,
                 nothing,
                 d_x[top:bottom],
                 no_floor,
-                scratch,
-                copy,
+                scratches,
+                copies,
                 BLOCK if panels.nbytes > SMALL_BYTES else tile.rows,
-                (0, bottom - top, 0, len(panels)),
             )
             for panel in range(len(panels)):
                 column = min(panel * width, depth - width)
                 vectors, step = address(x, top * depth + column), depth
-                if len(x_panels):
-                    for row in range(top, bottom):
-                        x_panels[row - top] = x[row, column : column + width]
-                    vectors, step = address(x_panels, 0), width
-                for t in range(sums.shape[1]):
-                    place = address(sums, (panel * sums.shape[1] + t) * weight_tile.rows * width)
+                if len(x_panel):
+                    copy_rows(vectors, depth, address(x_panel, 0), width, bottom - top)
+                    vectors, step = address(x_panel, 0), width
+                for t in range(part_sums.shape[1]):
+                    place = address(part_sums, (panel * part_sums.shape[1] + t) * weight_tile.rows * width)
+                    row = min(t * weight_tile.rows, features - weight_tile.rows)
                     compute(
-                        address(d_z, min(t * weight_tile.rows, features - weight_tile.rows)),
-                        1,
-                        d_z.shape[1],
-                        vectors,
-                        step,
+                        (address(d_z, row), 1, d_z.shape[1]),
+                        (vectors, step),
                         bottom - top,
                         zeros,
                         place,
-                        place,
-                        width,
-                        place,
-                        place,
-                        0,
+                        (place, width),
+                        ((place, 0), (place, 0)),
                         no_floor,
                     )
             top = bottom
 
-    return run
+    return on_threads(run) if parallel else run
 
 
-@njit(nogil=True)
-def slice_panels(weight, panels, first, last):
-    """The rows of the weight, cut into panels; the last one steps back."""
-    width = panels.shape[2]
-    for panel in range(first, last):
-        column = min(panel * width, weight.shape[1] - width)
-        for row in range(len(weight)):
-            panels[panel, row] = weight[row, column : column + width]
+@cache
+def panel_functions(dtype: str, vectors: int) -> tuple[Callable, Callable]:
+    """Compiled: rows of the weight into panels; tiles of d_weight into rows."""
+    width = vectors * lanes(dtype)
+    copy_rows = copy_function(dtype, vectors)
 
+    @njit(nogil=True)
+    def cut(weight, panels):
+        features, depth = weight.shape
+        for panel in range(len(panels)):
+            column = min(panel * width, depth - width)
+            copy_rows(
+                address(weight, column), depth, address(panels, panel * features * width), width, features
+            )
 
-@njit(nogil=True)
-def collect(sums, d_weight):
-    """Add up the parts of d_weight and bring the tiles into rows. sums: part, panel, tile, row, column."""
-    parts, panels, tiles, rows, width = sums.shape
-    features, depth = d_weight.shape
-    for panel in range(panels):
-        column = min(panel * width, depth - width)
-        for tile in range(tiles):
-            first = min(tile * rows, features - rows)
-            for row in range(rows):
-                total = d_weight[first + row, column : column + width]
-                total[:] = sums[0, panel, tile, row]
-                for part in range(1, parts):
-                    total += sums[part, panel, tile, row]
+    @njit(nogil=True)
+    def collect(sums, d_weight):
+        panels, tiles, rows = sums.shape[:3]
+        features, depth = d_weight.shape
+        for panel in range(panels):
+            column = min(panel * width, depth - width)
+            for tile in range(tiles):
+                source = address(sums, (panel * tiles + tile) * rows * width)
+                target = address(d_weight, min(tile * rows, features - rows) * depth + column)
+                copy_rows(source, width, target, depth, rows)
+
+    return cut, collect
 
 
 class Backward:
     """d_x, d_weight and d_bias of a layer with ReLU, into arrays that are made once for a shape."""
 
     def __init__(self, batch: int, in_features: int, out_features: int, dtype: str, threads: int = 1) -> None:
+        self.shape, self.dtype = (batch, in_features, out_features), dtype
         operations = 4 * batch * in_features * out_features
-        self.parts = split(batch, threads if operations >= SERIAL_OPERATIONS else 1)
-        least = batch // max(1, len(self.parts))
-        width = tile_for(1, in_features, dtype).vectors * lanes(dtype)
-        wide = max(in_features, width)
-        panels = -(-wide // width)
-        self.shape, self.wide, self.width, self.dtype = (batch, in_features, out_features), wide, width, dtype
-        self.d_x = np.empty((batch, wide), dtype)
-        self.d_weight = np.empty((out_features, wide), dtype)
-        self.panels = np.empty((panels, out_features, width), dtype)
-        if batch * in_features * out_features == 0:
+        if operations == 0:
             return
-        self.tile = tile_for(least, in_features, dtype)
+        self.parts = split(batch, threads if operations >= SERIAL_OPERATIONS else 1)
+        self.tile = tile_for(batch // len(self.parts), in_features, dtype)
         self.weight_tile = tile_for(out_features, in_features, dtype)
-        tiles = -(-out_features // self.weight_tile.rows)
-        self.sums = np.zeros((len(self.parts), panels, tiles, self.weight_tile.rows, width), dtype)
+        width = self.tile.vectors * lanes(dtype)
+        self.wide, self.high = max(in_features, width), max(out_features, lanes(dtype))
+        panels, tiles = -(-self.wide // width), -(-self.high // self.weight_tile.rows)
+        self.d_x = np.empty((batch, self.wide), dtype)
+        self.d_weight = np.empty((self.high, self.wide), dtype)
+        self.panels = np.empty((panels, self.high, width), dtype)
+        self.sums = np.empty((len(self.parts), panels, tiles, self.weight_tile.rows, width), dtype)
+        self.bias_sums = np.empty((len(self.parts), -(-self.high // lanes(dtype)), lanes(dtype)), dtype)
+        rows, copied = BLOCK + self.tile.rows, self.wide * self.d_x.itemsize >= DIRECT_BYTES
+        count = len(self.parts)
+        self.spaces = (
+            np.empty((count, rows, self.high + lanes(dtype)), dtype),
+            np.empty((count, rows if copied else 0, width), dtype),
+            np.zeros((count, (self.tile.rows + 1) * width), dtype),
+            np.empty((count, 0, 0), dtype),
+        )
 
     def __call__(self, d_out, out, x, weight):
         """d_out and out (N, out), x (N, in), weight (out, in)."""
         batch, depth, features = self.shape
-        if batch * depth * features == 0:
+        if 0 in self.shape:
             d_bias = np.where(out > 0, d_out, 0).sum(axis=0, dtype=self.dtype)
             return np.zeros((batch, depth), self.dtype), np.zeros((features, depth), self.dtype), d_bias
-        if depth < self.wide:
-            x, weight = (np.pad(one, ((0, 0), (0, self.wide - depth))) for one in (x, weight))
-        d_out, out, x, weight = map(np.ascontiguousarray, (d_out, out, x, weight))
-        slice_panels(weight, self.panels, 0, len(self.panels))
-        run = backward_function(self.dtype, self.tile, self.weight_tile)
-        rows = BLOCK + self.tile.rows
-        copied = rows if self.wide * x.itemsize >= DIRECT_BYTES else 0
-        d_bias = np.zeros((len(self.parts), features), self.dtype)
+        out, d_out = (_widen(one, batch, self.high) for one in (out, d_out))
+        x, weight = _widen(x, batch, self.wide), _widen(weight, self.high, self.wide)
+        cut, collect = panel_functions(self.dtype, self.tile.vectors)
+        run = backward_function(self.dtype, self.tile, self.weight_tile, len(self.parts) > 1)
+        nothing = np.zeros(self.wide, self.dtype)
+        cut(weight, self.panels)
         self.sums.fill(0)
+        self.bias_sums.fill(0)
+        arrays = (d_out, out, x, self.panels, nothing, self.d_x, self.sums, self.bias_sums)
+        parts = [(*rows, number) for number, rows in enumerate(self.parts)]
+        run_parts(run, parts, *arrays, *self.spaces)
+        for sums in self.sums[1:]:
+            self.sums[0] += sums
+        collect(self.sums[0], self.d_weight)
+        return self.d_x[:, :depth], self.d_weight[:features, :depth], self._d_bias()
 
-        def compute(number):
-            scratch = np.zeros((self.tile.rows + 1) * self.width, self.dtype)
-            d_z = np.empty((rows, features + lanes(self.dtype)), self.dtype)
-            x_panels = np.empty((copied, self.width), self.dtype)
-            nothing, copy = np.zeros(self.wide, self.dtype), np.empty((0, 0), self.dtype)
-            spaces = self.sums[number], d_bias[number], d_z, x_panels, scratch, copy
-            run(d_out, out, x, self.panels, nothing, self.d_x, *spaces, self.parts[number])
+    def _d_bias(self):
+        features, sums = self.shape[2], self.bias_sums.sum(axis=0)
+        d_bias = np.empty(self.high, self.dtype)
+        side = sums.shape[1]
+        d_bias[: len(sums[:-1]) * side] = sums[:-1].ravel()
+        d_bias[self.high - side :] = sums[-1]
+        return d_bias[:features]
 
-        share(compute, list(range(len(self.parts))))
-        collect(self.sums, self.d_weight)
-        return self.d_x[:, :depth], self.d_weight[:, :depth], d_bias.sum(axis=0)
+
+def _widen(array, rows, columns):
+    """The array, with zeros behind it where it is smaller than one vector."""
+    missing = rows - array.shape[0], columns - array.shape[1]
+    if any(missing):
+        array = np.pad(array, ((0, missing[0]), (0, missing[1])))
+    return np.ascontiguousarray(array)
 
 
 def backward(shape: dict, dtype: str, threads: int) -> Callable:

@@ -68,7 +68,7 @@ COMPILE = {
     "freezing": {"freezing": True},
     "max-autotune": {"freezing": True, "max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN"},
 }
-"""What the compiler is told. Freezing makes the weight a constant; max-autotune also tries kernels of its own."""
+"""What the compiler is told. Freezing makes the weight a constant; max-autotune tries kernels of its own."""
 
 
 def compiled(shape: dict, dtype: str, threads: int, mode: str = "default") -> Closure:

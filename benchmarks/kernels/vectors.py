@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 from llvmlite import binding, ir
+from numba import njit
 from numba.core import cgutils
 
 INDEX, INT32 = ir.IntType(64), ir.IntType(32)
@@ -50,6 +51,15 @@ class Emitter:
     def pointer(self, address: ir.Value) -> ir.Value:
         """An address that came as a number."""
         return self.builder.inttoptr(address, self.scalar.as_pointer())
+
+    def parts(self, value: ir.Value) -> list[ir.Value]:
+        """What a tuple holds."""
+        return cgutils.unpack_tuple(self.builder, value)
+
+    def steps(self, value: ir.Value) -> list[ir.Value]:
+        """A tuple of an address and the distances to the next ones: a pointer and the distances."""
+        address, *distances = self.parts(value)
+        return [self.pointer(address), *distances]
 
     def exists(self, pointer: ir.Value) -> ir.Value:
         """Whether an address is not 0."""
@@ -103,6 +113,11 @@ class Emitter:
         """The larger of the two; NaN stays NaN, because only what is surely below the floor is replaced."""
         below = self.builder.fcmp_ordered("<", value, floor)
         return self.builder.select(below, floor, value)
+
+    def where_positive(self, gate: ir.Value, value: ir.Value) -> ir.Value:
+        """The value where the gate is larger than 0, else 0."""
+        zero = ir.Constant(self.vector, [0.0] * self.width)
+        return self.builder.select(self.builder.fcmp_ordered(">", gate, zero), value, zero)
 
     def sum(self, value: ir.Value) -> ir.Value:
         """The sum over the places of a vector, added pairwise."""
@@ -164,3 +179,9 @@ class Emitter:
             fence = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", side_effect=True)
             self.builder.call(fence, [])
             yield index
+
+
+@njit(inline="always")
+def address(array, offset):
+    """For compiled code: where the element stands that comes `offset` elements after the first."""
+    return array.ctypes.data + offset * array.itemsize
