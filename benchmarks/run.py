@@ -7,6 +7,7 @@ import pkgutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 
 from benchmarks import suites
 from denselayer import bench
@@ -24,19 +25,26 @@ def names() -> list[str]:
     return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
+def suite(name: str) -> ModuleType:
+    """The module of a suite."""
+    return importlib.import_module(f"benchmarks.suites.{name}")
+
+
+def jobs(name: str) -> list[bench.Job]:
+    """The jobs of a suite."""
+    return list(suite(name).jobs())
+
+
 def measure(name: str, progress: Progress) -> bench.Samples:
     """Run one suite: its own ``run(progress)`` if it has one, else its ``jobs()`` over worker processes."""
-    suite = importlib.import_module(f"benchmarks.suites.{name}")
-    if hasattr(suite, "run"):
-        return suite.run(progress)
-    return bench.run(name, suite.jobs(), progress=progress)
+    module = suite(name)
+    return (
+        module.run(progress) if hasattr(module, "run") else bench.run(name, module.jobs(), progress=progress)
+    )
 
 
-def measure_all(
-    chosen: Iterable[str], results: Path, progress: Progress
-) -> tuple[dict[str, bench.Samples], dict[str, str]]:
-    """Run suites and write a file for each: their samples, and what could not be run with the reason."""
-    done: dict[str, bench.Samples] = {}
+def measure_all(chosen: Iterable[str], results: Path, progress: Progress) -> dict[str, str]:
+    """Run suites and write a file for each; return what could not be run, with the reason."""
     failed: dict[str, str] = {}
     results.mkdir(parents=True, exist_ok=True)
     for name in chosen:
@@ -49,14 +57,15 @@ def measure_all(
             continue
         if samples.cases:
             bench.save(samples, results / f"{name}.json")
-            done[name] = samples
+        else:
+            failed[name] = "it gave no samples"
         failed |= {
             f"{name}, {case.name} {case.dtype}, {case.threads} threads, {variant}": reason
             for case in samples.cases
             for variant, reason in case.failed.items()
         }
         progress(f"{name}: {len(samples.cases)} cases in {time.perf_counter() - start:.0f} s")
-    return done, failed
+    return failed
 
 
 def read(results: Path) -> dict[str, bench.Samples]:

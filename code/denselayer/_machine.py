@@ -108,7 +108,10 @@ def _busy_seconds():
 
 
 def _bytes(text):
-    number, suffix = re.fullmatch(r"(\d+)([KMG]?)", text.strip()).groups()
+    found = re.fullmatch(r"(\d+)([KMG]?)", text.strip())
+    if not found:
+        raise ValueError(f"{text.strip()!r} is no size")
+    number, suffix = found.groups()
     return int(number) * 1024 ** " KMG".index(suffix or " ")
 
 

@@ -27,9 +27,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = _chosen(args.suites, run.names())
     start, failed = time.perf_counter(), {}
     if not args.table:
-        _, failed = run.measure_all(
-            chosen, args.output, lambda text: print(text, file=sys.stderr, flush=True)
-        )
+        failed = run.measure_all(chosen, args.output, lambda text: print(text, file=sys.stderr, flush=True))
         print(f"{time.perf_counter() - start:.0f} s in all, files in {args.output}", file=sys.stderr)
     lines = targets.evaluate(run.read(args.output), targets.TARGETS)
     shown = [line for line in lines if line.target.suite in chosen]

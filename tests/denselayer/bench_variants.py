@@ -1,0 +1,67 @@
+"""Variants for the tests of the harness: some do their work, the others fail in all ways there are."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from denselayer.bench import Unsupported
+
+
+class Noted:
+    """A closure with a note; each call is written down in a file."""
+
+    def __init__(self, name, diary, note=None):
+        self.name, self.diary, self.note = name, diary, note
+
+    def __call__(self):
+        if self.diary:
+            with Path(self.diary).open("a") as file:
+                file.write(f"{self.name}\n")
+
+
+def works(shape, dtype, threads, name="works", diary=None):
+    print("what a library prints does not disturb the answers")
+    return Noted(name, diary, note=f"process {os.getpid()}")
+
+
+def tells_environment(shape, dtype, threads):
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_CORETYPE", "EXTRA")
+    return Noted("", None, note=" ".join(str(os.environ.get(name)) for name in names))
+
+
+def cannot_be_made(shape, dtype, threads):
+    raise ValueError("no such thing\nsecond line")
+
+
+def is_not_supported(shape, dtype, threads):
+    raise Unsupported(f"there is no {dtype} here")
+
+
+def later(action, calls=3):
+    """A closure that does well for a few calls."""
+    left = [calls]
+
+    def call():
+        left[0] -= 1
+        if left[0] < 0:
+            action()
+
+    return call
+
+
+def raises_later(shape, dtype, threads):
+    return later(lambda: 1 / 0)
+
+
+def exits(shape, dtype, threads):
+    os.write(2, b"a last word\n")
+    os._exit(3)
+
+
+def is_killed_later(shape, dtype, threads):
+    return later(lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def hangs(shape, dtype, threads):
+    return lambda: time.sleep(60)
