@@ -16,6 +16,8 @@ BLOCKS = [(rows, width) for rows in ROWS for width in WIDTHS]
 EXPANSION = 4
 ROUNDS = 15
 WAYS = ("unsplit", "split", "parts alone")
+ASLEEP = SIZES[::4][:3]
+"""Sizes that are measured once more with the processors left to fall asleep."""
 
 
 def operations(rows: int, width: int) -> int:
@@ -31,15 +33,15 @@ def run(progress: Callable[[str], None]) -> bench.Samples:
     seconds = {tuple(name): [each / 1e9 for each in times] for name, times in first["ns"]}
     known = None if None in first["others"] else tuple(first["others"])
     common = {"dtype": "float32", "threads": 1, "clock": "wall", "others": known}
-    cases = [
-        bench.Case(
-            f"all-reduce {size}",
-            {"all-reduce": seconds["all-reduce", size]},
-            shape={"bytes": size, "ranks": RANKS},
-            **common,
-        )
-        for size in SIZES
-    ]
+    asleep, *_ = launch("measure", RANKS, options=options | {"sizes": ASLEEP, "blocks": []}, answer=30)
+    drowsy = {tuple(name): [each / 1e9 for each in times] for name, times in asleep["ns"]}
+    cases = []
+    for size in SIZES:
+        name = ("all-reduce", size)
+        taken = {"all-reduce": seconds[name]}
+        if name in drowsy:
+            taken["asleep"] = drowsy[name]
+        cases.append(bench.Case(f"all-reduce {size}", taken, shape={"bytes": size, "ranks": RANKS}, **common))
     cases += [
         bench.Case(
             f"block {rows},{width}",
