@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def start(shape: dict, dtype: str) -> tuple[list, list, np.ndarray, np.ndarray]:
     """Weights drawn after He, biases, the inputs and the classes of one batch: the same in every process."""
     rng = np.random.default_rng(0)
     sizes = widths(shape)
-    pairs = list(zip(sizes, sizes[1:], strict=False))
+    pairs = list(pairwise(sizes))
     weights = [rng.standard_normal((out, width)) * math.sqrt(2 / width) for width, out in pairs]
     biases = [rng.standard_normal(out) * 0.1 for _, out in pairs]
     x, y = rng.standard_normal((shape["batch"], sizes[0])), rng.integers(0, sizes[-1], shape["batch"])
@@ -33,7 +34,7 @@ def start(shape: dict, dtype: str) -> tuple[list, list, np.ndarray, np.ndarray]:
 def operations(shape: dict) -> int:
     """Operations of the products of one step; the bottom layer needs no input gradient."""
     sizes, batch = widths(shape), shape["batch"]
-    pairs = list(zip(sizes, sizes[1:], strict=False))
+    pairs = list(pairwise(sizes))
     forward = sum(cost.linear_operations(batch, *pair) for pair in pairs)
     bottom = cost.linear_backward_operations(batch, *pairs[0], input_gradient=False)
     return forward + bottom + sum(cost.linear_backward_operations(batch, *pair) for pair in pairs[1:])

@@ -32,8 +32,9 @@ class FlatParameters:
         self._ends = np.cumsum([0, *(parameter.size for parameter in parameters)]).tolist()
         self.data = self._buffer()
         self._running = {}
-        self._block = min(self.data.size, _BLOCK_BYTES // self.data.itemsize)
-        self._scratch = np.empty((2, self._block), self.data.dtype)
+        self.data_blocks = self._blocks(self.data)
+        scratch = np.empty((2, self.data_blocks[0].size), self.data.dtype)
+        self.scratch_blocks = [scratch[:, : block.size] for block in self.data_blocks]
         self._values = self._views(self.data)
         for parameter, view in zip(parameters, self._values, strict=True):
             parameter._move(view)
@@ -47,8 +48,14 @@ class FlatParameters:
         places = zip(pairwise(self._ends), shapes, strict=True)
         return [buffer[start:end].reshape(shape) for (start, end), shape in places]
 
+    def _blocks(self, buffer):
+        """The buffer in blocks of which several fit the cache together."""
+        size = _BLOCK_BYTES // buffer.itemsize
+        return [buffer[start : start + size] for start in range(0, buffer.size, size)]
+
     def _new_gradients(self):
         self.grad = np.empty_like(self.data)
+        self.grad_blocks = self._blocks(self.grad)
         self._grads = self._views(self.grad)
         self.grad_of = dict(zip(map(id, self.parameters), self._grads, strict=True))
         for parameter in self.parameters:
@@ -77,30 +84,23 @@ class FlatParameters:
                 parameter._move(home())
 
     def running(self, name):
-        """The buffer of the optimiser's running means of this name, or None if a parameter has none."""
+        """Blocks of the optimiser's running means of this name, or None if a parameter has none."""
         if any(name not in state for state in self.states):
             return None
         if name not in self._running:
             buffer = self._buffer()
-            self._running[name] = (buffer, self._views(buffer))
-        buffer, views = self._running[name]
+            self._running[name] = (self._blocks(buffer), self._views(buffer))
+        blocks, views = self._running[name]
         for state, view in zip(self.states, views, strict=True):
             if state[name] is not view:
                 view[...] = state[name]
                 state[name] = view
-        return buffer
+        return blocks
 
     def update(self, optimizer):
         """Take the optimiser's step on the whole buffer; its numbers are those of ``optimizer.step()``."""
         if not {SGD: _sgd, Adam: _adam}[type(optimizer)](self, optimizer):
             optimizer.step()
-
-    def blocks(self, *buffers):
-        """Yield blocks of the flat arrays and of two scratch arrays that fit the cache together."""
-        for start in range(0, self.data.size, self._block):
-            rows = slice(start, start + self._block)
-            size = min(self._block, self.data.size - start)
-            yield [buffer[rows] for buffer in buffers], self._scratch[0, :size], self._scratch[1, :size]
 
 
 def _plain_numbers(*values):
@@ -119,10 +119,11 @@ def _sgd(flat, optimizer):
     lr, momentum, decay = optimizer.lr, optimizer.momentum, optimizer.weight_decay
     if not _plain_numbers(lr, momentum, decay, optimizer.dampening):
         return False
-    velocity = flat.running("momentum") if momentum else flat.grad
+    velocity = flat.running("momentum") if momentum else flat.grad_blocks
     if velocity is None:
         return False
-    for (data, grad, moving), scratch, other in flat.blocks(flat.data, flat.grad, velocity):
+    blocks = zip(flat.data_blocks, flat.grad_blocks, velocity, flat.scratch_blocks, strict=True)
+    for data, grad, moving, (scratch, other) in blocks:
         step = _decayed(grad, data, decay, scratch)
         if momentum:
             step = _with_momentum(optimizer, step, moving, other)
@@ -152,7 +153,8 @@ def _adam(flat, optimizer):
     for state in flat.states:
         state["step"] = step
     rate, root_scale = optimizer.lr / (1 - beta1**step), math.sqrt(1 - beta2**step)
-    for (data, grad, mean_, square_), a, b in flat.blocks(flat.data, flat.grad, mean, square):
+    blocks = zip(flat.data_blocks, flat.grad_blocks, mean, square, flat.scratch_blocks, strict=True)
+    for data, grad, mean_, square_, (a, b) in blocks:
         grad = _decayed(grad, data, decay, a)
         _move_between(mean_, grad, 1 - beta1, b)
         square_ *= beta2

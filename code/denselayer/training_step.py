@@ -1,4 +1,4 @@
-"""One step of training on one batch: gradients to zero, forward, loss, backward, update; fast where it can."""
+"""One step of training on one batch: forward, loss, backward and update, fast where it can."""
 
 from operator import is_
 
@@ -14,7 +14,10 @@ _LOSSES = (nn.CrossEntropyLoss, nn.MSELoss, nn.BCEWithLogitsLoss)
 _PASSES, _RULES = ("forward", "backward"), ("zero_grad", "step", "_update")
 _METHODS = {kind: _PASSES for kind in (nn.Linear, nn.Sequential, *_ACTIVATIONS, *_LOSSES)}
 _METHODS |= {SGD: _RULES, Adam: _RULES}
-_ORIGINAL = {kind: [getattr(kind, name) for name in names] for kind, names in _METHODS.items()}
+_ORIGINAL = {
+    kind: [method for name in names for method in (getattr(kind, name), None)]
+    for kind, names in _METHODS.items()
+}
 
 
 class TrainingStep:
@@ -50,9 +53,9 @@ class TrainingStep:
 
     Notes:
         On the fast path each ``parameter.data`` and ``parameter.grad`` is a view of a buffer. ``data`` is a
-        new array from the first step on, and one taken before is no longer the parameter's until
-        :meth:`release`. Gradients that somebody still holds are never overwritten. The modules keep nothing for
-        a ``backward`` of their own. The bottom layer's input gradient, which nobody would see, is not
+        new array as soon as the step is made, and one taken before is no longer the parameter's until
+        :meth:`release`. Gradients that somebody still holds are never overwritten. The modules keep nothing
+        for a ``backward`` of their own. The bottom layer's input gradient, which nobody would see, is not
         computed.
 
     >>> from denselayer import nn, optim
@@ -117,17 +120,18 @@ class TrainingStep:
         marks = self._fingerprint()
         if len(marks) != len(self._marks) or not all(map(is_, marks, self._marks)):
             self._prepare()
-        self.fast, self.why = not self._obstacle, self._obstacle or _CLEAR
         if self._obstacle:
-            return None
+            return self._plain(self._obstacle)
         if not self._fits(x):
-            self.fast, self.why = False, "the batch is no array (N, in_features) of the parameters' dtype, N > 0"
-            return None
+            return self._plain("the batch is empty, or no array (N, in_features) of the parameters' dtype")
         found = self._passes.get((len(x), x.flags.c_contiguous)) or self._new_pass(x)
         if not found.accepts(y):
-            self.fast, self.why = False, "the target is not one that the fast path takes for this loss"
-            return None
+            return self._plain("the target is not one that the fast path takes for this loss")
+        self.fast, self.why = True, _CLEAR
         return found
+
+    def _plain(self, why):
+        self.fast, self.why = False, why
 
     def _fits(self, x):
         if type(x) is not np.ndarray or x.ndim != 2 or not len(x):
@@ -136,7 +140,7 @@ class TrainingStep:
 
     def _prepare(self):
         self.release()
-        self._modules = list(_every_module(self.network))
+        self._modules = _every_module(self.network, [])
         self._obstacle = _obstacle(self._modules, self.criterion, self.optimizer)
         self.fast, self.why = not self._obstacle, self._obstacle or _CLEAR
         if self.fast:
@@ -160,10 +164,10 @@ class TrainingStep:
         """Everything that the fast path relies on, to be compared by identity."""
         optimizer, criterion = self.optimizer, self.criterion
         marks = [criterion, getattr(criterion, "reduction", None), *getattr(optimizer, "params", ())]
-        marks += (*_methods(optimizer, _RULES), *_methods(criterion, _PASSES))
-        for module in _every_module(self.network):
+        marks += (*_methods(optimizer, *_RULES), *_methods(criterion, *_PASSES))
+        for module in _every_module(self.network, []):
             marks.append(module)
-            marks += _methods(module, _PASSES)
+            marks += _methods(module, *_PASSES)
             if type(module) is nn.Linear:
                 weight, bias = module.weight, module.bias
                 marks += (weight, weight.data, bias, bias and bias.data, module.input_gradient)
@@ -173,28 +177,29 @@ class TrainingStep:
 _CLEAR = "all layers, the loss and the optimiser have a fast path"
 
 
-def _every_module(module):
-    """This module and, if it is a Sequential, all below it, first to last."""
-    yield module
+def _every_module(module, found):
+    """Add this module and, if it is a Sequential, all below it to the list, first to last."""
+    found.append(module)
     if type(module) is nn.Sequential:
         for child in module._modules:
-            yield from _every_module(child)
+            _every_module(child, found)
+    return found
 
 
 def _is_linear(module):
     return type(module) is nn.Linear
 
 
-def _methods(thing, names):
-    """The methods of these names, first those of the class, then those set on the object itself."""
+def _methods(thing, *names):
+    """The methods of these names, each as the class has it and as it was set on the object itself."""
     kind, own = type(thing), getattr(thing, "__dict__", {})
-    return [*(getattr(kind, name, None) for name in names), *(own.get(name) for name in names)]
+    return [method for name in names for method in (getattr(kind, name, None), own.get(name))]
 
 
 def _is_plain(thing):
     """Whether an object has the methods that its class has in this package."""
     names = _METHODS.get(type(thing))
-    return names is not None and _methods(thing, names) == [*_ORIGINAL[type(thing)], *(None for _ in names)]
+    return names is not None and _methods(thing, *names) == _ORIGINAL[type(thing)]
 
 
 def _obstacle(modules, criterion, optimizer):

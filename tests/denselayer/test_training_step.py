@@ -1,7 +1,8 @@
-"""The fast training step gives the plain step's numbers, notices what changes, and says when it is not taken."""
+"""The fast training step gives the plain numbers, notices changes, and says why it is not taken."""
 
 import copy
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ HIDDEN = {
 def chain(*sizes, dtype=np.float64, hidden=nn.ReLU, seed=0, **options):
     rng = np.random.default_rng(seed)
     modules = []
-    for one, other in zip(sizes, sizes[1:], strict=False):
+    for one, other in pairwise(sizes):
         modules += [nn.Linear(one, other, rng=rng, dtype=dtype, **options), hidden()]
     return nn.Sequential(*modules[:-1])
 
@@ -185,8 +186,8 @@ def test_a_negative_zero_is_closed_as_in_the_plain_step():
 def test_fast_and_plain_steps_may_alternate(rule):
     network = chain(6, 8, 3)
     other = copy.deepcopy(network)
-    criterion, optimizer, other_optimizer = nn.CrossEntropyLoss(), rule(network.parameters()), None
-    other_optimizer = rule(other.parameters())
+    criterion = nn.CrossEntropyLoss()
+    optimizer, other_optimizer = rule(network.parameters()), rule(other.parameters())
     step = network.training_step(criterion, optimizer)
     for turn, (x, y) in enumerate(batches([9] * 9, 6, 3)):
         plain_step(other, nn.CrossEntropyLoss(), other_optimizer, x, y)
@@ -458,8 +459,8 @@ class TestFit:
         network = chain(4, 5, 3)
         arrays = values(network)
         x, y = next(batches([20], 4, 3))
-        training.fit(network, nn.CrossEntropyLoss(), RULES["Adam"](network.parameters()), x, y,
-                     batch_size=8, epochs=2, rng=0)  # fmt: skip
+        options = {"batch_size": 8, "epochs": 2, "rng": 0}
+        training.fit(network, nn.CrossEntropyLoss(), RULES["Adam"](network.parameters()), x, y, **options)
         assert seen == [True] * 6
         assert all(mine is array for mine, array in zip(values(network), arrays, strict=True))
 
