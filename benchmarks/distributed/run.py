@@ -24,6 +24,7 @@ from . import notes
 from .worker import FAULTS, TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
+LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 JOIN, ANSWER, TIMEOUT = 10.0, 10.0, 120.0
 FAILURE = re.compile(r"rank\s*:\s*(\d+).*?exitcode\s*:\s*(-?\d+)", re.DOTALL)
 ONE_EACH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -167,9 +168,8 @@ def _command(
 
 def _environment(folder: Path) -> dict[str, str]:
     """Ours, with one thread for each rank, the loopback interface for all messages, and our modules."""
-    loopback = "lo0" if sys.platform == "darwin" else "lo"
     paths = [str(ROOT), str(ROOT / "code"), os.environ.get("PYTHONPATH", "")]
-    own = {notes.FOLDER: str(folder), "GLOO_SOCKET_IFNAME": loopback, "PYTHONPATH": os.pathsep.join(paths)}
+    own = {notes.FOLDER: str(folder), "GLOO_SOCKET_IFNAME": LOOPBACK, "PYTHONPATH": os.pathsep.join(paths)}
     return os.environ | dict.fromkeys(ONE_EACH, "1") | own
 
 

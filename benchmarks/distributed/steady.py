@@ -36,12 +36,13 @@ def steady(rank: int) -> Iterator[None]:
         return
     cores = sorted(os.sched_getaffinity(0))
     core = cores[rank % len(cores)]
-    os.sched_setaffinity(0, {core})
     loop = subprocess.Popen([sys.executable, "-c", LOOP.format(core=core, parent=os.getpid())])
     _loops.append(loop.pid)
+    os.sched_setaffinity(0, {core})
     try:
         yield
     finally:
+        os.sched_setaffinity(0, cores)
         _loops.clear()
         loop.kill()
         loop.wait()

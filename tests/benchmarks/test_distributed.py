@@ -3,12 +3,17 @@
 import ast
 import os
 import re
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
+import torch.distributed
 
-from benchmarks.distributed import run
+from benchmarks.distributed import measure, run, steady
+from benchmarks.suites import allreduce
+from denselayer import cost
 
 WAYS = ("by hand", "library", "data parallel")
 LIMIT = 30
@@ -92,6 +97,57 @@ def test_nothing_is_left_running(runs, name):
     for pid in error.pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """A group of one process: this one."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", run.LOOPBACK)
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+def test_a_measurement_gives_a_time_for_each_round_of_everything(alone):
+    blocks = [[4, 8], [2, 6]]
+    report = measure.main(0, 1, sizes=[8, 64], blocks=blocks, rounds=3, min_seconds=1e-5)
+    taken = {tuple(name): times for name, times in report["ns"]}
+    ways = {(way, *block) for way in allreduce.WAYS for block in blocks}
+    assert set(taken) == {("all-reduce", 8), ("all-reduce", 64)} | ways
+    assert all(len(times) == 3 and min(times) > 0 for times in taken.values())
+    assert len(report["others"]) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="cores are chosen on Linux alone")
+def test_a_steady_rank_has_a_core_that_is_kept_awake_and_gives_it_back():
+    before = os.sched_getaffinity(0)
+    with steady.steady(rank=1):
+        assert len(os.sched_getaffinity(0)) == 1
+        (loop,) = steady._loops
+        assert os.sched_getaffinity(loop) <= before
+        assert steady.loop_seconds() >= 0
+    assert os.sched_getaffinity(0) == before
+    with pytest.raises(ProcessLookupError):
+        os.kill(loop, 0)
+
+
+def test_the_suite_makes_a_case_of_each_size_and_block(monkeypatch):
+    def launch(task, ranks, *, options, **limits):
+        names = [["all-reduce", size] for size in options["sizes"]]
+        names += [[way, *block] for way in allreduce.WAYS for block in options["blocks"]]
+        return [{"ns": [[name, [1000, 2000, 4000]] for name in names], "others": [0.0, 0.1, 0.0]}] * ranks
+
+    monkeypatch.setattr(allreduce, "launch", launch)
+    samples = allreduce.run(lambda text: None)
+    sizes = [case for case in samples.cases if case.name.startswith("all-reduce")]
+    assert [case.shape["bytes"] for case in sizes] == allreduce.SIZES
+    assert [case.shape["bytes"] for case in sizes if "asleep" in case.seconds] == allreduce.ASLEEP
+    (block,) = samples.select(name="block 64,128")
+    assert block.median("split") == 2e-6
+    assert block.shape == {"batch": 64, "width": 128, "hidden": 512, "ranks": 2}
+    widths = [128, 512, 128]
+    assert block.operations == cost.network(widths, 64, bias=False, input_gradient=True).training.operations
 
 
 def note(state="joined", **more):
