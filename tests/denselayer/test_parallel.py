@@ -167,6 +167,27 @@ def test_real_numbers_agree_within_the_rounding_of_their_sums(activation, dtype,
         assert np.abs(mine - true).max() <= (20 + count) * unit * size
 
 
+@pytest.mark.parametrize("count", [1, 5, 64, 1024])
+def test_split_sums_stay_within_the_bound_of_any_order_of_summation(count):
+    """|error| <= gamma * sum |x||w|, with gamma for as many roundings as an entry has at most."""
+    rng = np.random.default_rng(count)
+    x, d_out = (rng.normal(size=(6, width)).astype(np.float32) for width in (300, 40))
+    weight, bias = (rng.normal(size=size).astype(np.float32) for size in ((40, 300), 40))
+    devices = Devices(count)
+    by_inputs = RowParallelLinear(devices, weight, bias)
+    by_outputs = ColumnParallelLinear(devices, weight, bias)
+    out = by_inputs.forward(devices.split(x, 1))[0]
+    by_outputs.forward(devices.replicate(x))
+    d_x = by_outputs.backward(devices.split(d_out, 1)).d_x[0]
+    x, d_out, weight, bias = (array.astype(float) for array in (x, d_out, weight, bias))
+    for found, true, size, terms in (
+        (out, x @ weight.T + bias, np.abs(x) @ np.abs(weight.T) + np.abs(bias), 300),
+        (d_x, d_out @ weight, np.abs(d_out) @ np.abs(weight), 40),
+    ):
+        roundings = (terms + min(count, terms) + 1) * np.finfo(np.float32).eps / 2
+        assert (np.abs(found - true) <= roundings / (1 - roundings) * size).all()
+
+
 def test_all_devices_have_the_same_bits_although_each_adds_in_its_own_order():
     devices = Devices(7)
     arrays = list(np.random.default_rng(0).normal(size=(7, 31)).astype(np.float32))
