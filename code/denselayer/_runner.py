@@ -46,6 +46,9 @@ class Job:
     ``clock`` is ``"wall"``, or ``"cpu"`` for the processor time of all threads of the process: the measure
     for one thread on a machine that others use too. After ``limit`` seconds no new round begins, except that
     there are at least five. ``timeout`` is how long a worker may take for an answer.
+
+    >>> Job("64,784,256", {"batch": 64, "in_features": 784, "out_features": 256}, ()).rounds
+    15
     """
 
     name: str
@@ -90,6 +93,9 @@ def run(suite, jobs, *, seed=0, progress=lambda text: None):
 
     Source:
         T. Hoefler and R. Belli, "Scientific benchmarking of parallel computing systems", SC 2015.
+
+    >>> run("demo", []).cases
+    ()
     """
     jobs, cases, pool = list(jobs), [], _Pool()
     try:

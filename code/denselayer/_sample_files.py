@@ -24,6 +24,12 @@ def save(samples, path, overwrite=True):
 
     Source:
         RFC 8259, "The JavaScript Object Notation (JSON) data interchange format".
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Samples("demo", {}, ()), f"{folder}/demo.json")
+    ...     load(f"{folder}/demo.json").suite
+    'demo'
     """
     path = Path(path)
     if not overwrite and path.exists():
@@ -51,6 +57,10 @@ def load(path):
 
     Source:
         The counterpart of `save`.
+
+    >>> load("x.json")
+    Traceback (most recent call last):
+    FileNotFoundError: there is no file x.json: make one with `python -m denselayer bench --output x.json`
     """
     path = Path(path)
     try:
@@ -119,6 +129,9 @@ def stored(name):
 
     Source:
         ``make bench``, which measures them.
+
+    >>> stored("limits").select(name="peak", dtype="float64", threads=1)
+    [<Case 'peak': gemm 256, gemm 512, gemm 1024, fma, 15 rounds>]
     """
     for path in places(name):
         if path.is_file():

@@ -34,7 +34,11 @@ class WorkerError(RuntimeError):
 
 
 class Unsupported(Exception):
-    """Raised by the ``make`` of a variant that does not exist for a shape or dtype: it is left out."""
+    """Raised by the ``make`` of a variant that does not exist for a shape or dtype: it is left out.
+
+    >>> str(Unsupported("there is no float64 here"))
+    'there is no float64 here'
+    """
 
 
 def environment(threads, extra=()):
