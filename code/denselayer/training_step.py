@@ -75,9 +75,8 @@ class TrainingStep:
 
     def __call__(self, x, y):
         """Train on the batch (x, y); return its loss before the update, a NumPy scalar."""
-        with np.errstate(all="ignore"):
-            loss = self.forward(x, y)
-            self.update()
+        loss = self.forward(x, y)
+        self.update()
         return loss
 
     def forward(self, x, y):
@@ -102,6 +101,7 @@ class TrainingStep:
             self._pass.backward()
             self._flat.show_gradients()
             self._flat.update(self.optimizer)
+        self._pass = None
 
     def release(self):
         """Put the parameters back into the arrays that they had before, where somebody still holds these."""
@@ -164,6 +164,7 @@ class TrainingStep:
         """Everything that the fast path relies on, to be compared by identity."""
         optimizer, criterion = self.optimizer, self.criterion
         marks = [criterion, getattr(criterion, "reduction", None), *getattr(optimizer, "params", ())]
+        marks += getattr(optimizer, "_state", ())
         marks += (*_methods(optimizer, *_RULES), *_methods(criterion, *_PASSES))
         for module in _every_module(self.network, []):
             marks.append(module)

@@ -248,6 +248,14 @@ class TestWhatChangesBetweenSteps:
         assert self.network[0].weight.grad is None
         self.both(1)
 
+    def test_another_state_of_the_optimiser(self):
+        self.both()
+        for optimizer in (self.optimizer, self.other_optimizer):
+            optimizer._state = copy.deepcopy(optimizer._state)
+            optimizer._state[0]["momentum"] += 1
+        self.both()
+        assert self.step.fast
+
     def test_another_parameter(self):
         self.both()
         for net, optimizer in ((self.network, self.optimizer), (self.other, self.other_optimizer)):
@@ -410,6 +418,14 @@ def test_the_modules_keep_nothing_of_the_step_so_that_a_backward_is_an_error():
     network.training_step(nn.CrossEntropyLoss(), RULES["SGD"](network.parameters()))(x, y)
     with pytest.raises(RuntimeError, match="no forward pass came before"):
         network.backward(np.ones((6, 3)))
+
+
+def test_an_update_needs_a_forward_before_it():
+    network = chain(4, 5, 3)
+    step = network.training_step(nn.CrossEntropyLoss(), RULES["SGD"](network.parameters()))
+    step(*next(batches([6], 4, 3)))
+    with pytest.raises(RuntimeError, match="no forward pass came before"):
+        step.update()
 
 
 def test_release_returns_the_values_to_the_arrays_of_before():
