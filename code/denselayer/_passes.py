@@ -21,24 +21,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _quietly(work, first, last):
-    with np.errstate(all="ignore"):
-        return work(first, last)
-
-
-def _share(work, plan, multiple):
-    """Call ``work(first, last)`` for ranges of the rows, on several threads; return the results in order."""
-    n = plan.batch
+def _share(work, workspace, multiple):
+    """Call ``work(scratch, first, last)`` for ranges of the rows, on several threads; return the results."""
+    plan = workspace.plan
     if plan.workers == 1:
-        if plan.threads == _blas.threads():
-            return [_quietly(work, 0, n)]
-        with _blas.limit_threads(plan.threads):
-            return [_quietly(work, 0, n)]
-    step = -(-n // (plan.workers * multiple)) * multiple
+        return [workspace.scratch().quietly(work, workspace.scratch(), 0, plan.batch)]
+
+    def quietly(first, last):
+        return workspace.scratch().quietly(work, workspace.scratch(), first, last)
+
+    step = -(-plan.batch // (plan.workers * multiple)) * multiple
+    ranges = _pieces(0, plan.batch, step)
     with _blas.limit_threads(1):
-        futures = [_pool().submit(_quietly, work, a, min(a + step, n)) for a in range(step, n, step)]
+        futures = [_pool().submit(quietly, *others) for others in ranges[1:]]
         try:
-            first = _quietly(work, 0, min(step, n))
+            first = quietly(*ranges[0])
         finally:
             others = [future.result() for future in futures]
     return [first, *others]
@@ -70,11 +67,23 @@ def _bias_tile(bias, rows, scratch):
 
 def _flat(array, rows):
     """The rows of a contiguous matrix one after the other, as the tiles lie: whole tiles, then the rest."""
-    if not rows:
-        return [array.reshape(-1)]
-    count, width = len(array) // rows, rows * array.shape[1]
-    pieces = array[: count * rows].reshape(count, width), array[count * rows :].reshape(-1)
-    return [piece for piece in pieces if piece.size]
+    n, width = array.shape
+    if not rows or n <= rows:
+        return (array.reshape(-1),)
+    count = n // rows
+    head = array[: count * rows].reshape(count, rows * width)
+    return (head, array[count * rows :].reshape(-1)) if n % rows else (head,)
+
+
+def _epilogue(act, pre, out, bias, rows, scratch, options):
+    """Add the bias and take the activation of some rows; ``bias`` repeats for ``rows`` rows."""
+    if bias is not None and not rows:
+        np.add(pre, bias, out=pre)
+    targets = _flat(out, rows)
+    for z, target in zip(targets if out is pre else _flat(pre, rows), targets, strict=True):
+        if bias is not None and rows:
+            np.add(z, bias[: z.shape[-1]], out=z)
+        act(z, target, scratch, **options)
 
 
 def forward(workspace, x, weight, bias, pre, out, options):
@@ -85,60 +94,60 @@ def forward(workspace, x, weight, bias, pre, out, options):
         x: (N, in_features).
         weight: (out_features, in_features).
         bias: (out_features,) or None.
-        pre, out: arrays of N * out_features entries, one after the other; they may be one array.
+        pre, out: (N, out_features), contiguous; they may be one array.
         options: all options of the activation.
     """
     plan = workspace.plan
+    if plan.at_once:
+        scratch = workspace.scratch()
+        scratch.quietly(_at_once, plan, scratch, x, weight, bias, pre, out, options)
+        return
     act = FUNCTIONS[plan.activation][0]
     factor = np.ascontiguousarray(weight.T) if plan.small else weight.T
-    in_place, shape = out is pre, (plan.batch, plan.out_features)
-    pre = pre.reshape(shape)
-    out = pre if in_place else out.reshape(shape)
 
-    def work(first, last):
-        scratch = workspace.scratch()
+    def work(scratch, first, last):
         tile = _bias_tile(bias, plan.tile, scratch)
         for a, b in _pieces(first, last, plan.block):
             _multiply(x[a:b], factor, pre[a:b], plan.small)
             for c, d in _pieces(a, b, plan.chunk):
-                if bias is not None and not plan.tile:
-                    np.add(pre[c:d], bias, out=pre[c:d])
-                targets = _flat(out[c:d], plan.tile)
-                sources = targets if in_place else _flat(pre[c:d], plan.tile)
-                for z, target in zip(sources, targets, strict=True):
-                    if bias is not None and plan.tile:
-                        np.add(z, tile[: z.shape[-1]], out=z)
-                    act(z, target, scratch, **options)
+                z = pre[c:d]
+                _epilogue(act, z, z if out is pre else out[c:d], tile, plan.tile, scratch, options)
 
-    _share(work, plan, plan.small or STEP)
+    _share(work, workspace, plan.small or STEP)
 
 
-def backward(workspace, d_out, x, weight, out_or_pre, gradients, options):
+def _at_once(plan, scratch, x, weight, bias, pre, out, options):
+    """The forward pass in one piece; the shortest way, for small layers."""
+    np.matmul(x, weight.T, out=pre)
+    z = pre.reshape(-1)
+    if bias is not None:
+        if plan.batch == 1:
+            np.add(z, bias, out=z)
+        else:
+            np.add(pre, bias, out=pre)
+    FUNCTIONS[plan.activation][0](z, z if out is pre else out.reshape(-1), scratch, **options)
+
+
+def backward(workspace, d_out, x, weight, z, gradients, options):
     """Store the gradients of ``act(x @ weight.T + bias)``.
 
     Args:
         workspace: the Workspace with the plan to follow.
-        d_out: (..., out_features), N rows in all.
+        d_out: (N, out_features).
         x: (N, in_features).
         weight: (out_features, in_features).
-        out_or_pre: as ``d_out``, or None where the slope is 1.
+        z: the pre-activation, as ``d_out``, or None where the slope is 1.
         gradients: contiguous arrays for the gradients of ``x`` (or None), ``weight`` and the bias.
         options: all options of the activation.
     """
     plan = workspace.plan
-    shape = (plan.batch, plan.out_features)
-    d_out = np.ascontiguousarray(d_out).reshape(shape)
-    z = None if out_or_pre is None else np.ascontiguousarray(out_or_pre).reshape(shape)
+    width = plan.out_features
     d_x, d_weight, d_bias = gradients
-    d_x = None if d_x is None else d_x.reshape(x.shape)
 
-    def work(first, last):
-        scratch = workspace.scratch()
+    def work(scratch, first, last):
         sums = np.zeros_like(d_weight), np.zeros_like(d_bias)
         for a, b in _pieces(first, last, plan.backward_block):
-            d_pre = (
-                d_out[a:b] if z is None else scratch.get("d_pre", (b - a) * shape[1]).reshape(b - a, shape[1])
-            )
+            d_pre = d_out[a:b] if z is None else scratch.get("d_pre", (b - a) * width).reshape(b - a, width)
             for c, d in _pieces(a, b, plan.backward_chunk):
                 part = d_pre[c - a : d - a]
                 if z is not None:
@@ -149,11 +158,14 @@ def backward(workspace, d_out, x, weight, out_or_pre, gradients, options):
             _add_outer(d_pre, x[a:b], sums[0], plan.backward_small, scratch)
         return sums
 
-    results = _share(work, plan, plan.backward_small or STEP)
-    for target, parts in zip((d_weight, d_bias), zip(*results, strict=True), strict=True):
-        np.copyto(target, parts[0])
-        for part in parts[1:]:
-            np.add(target, part, out=target)
+    def add_up(results):
+        for target, parts in zip((d_weight, d_bias), zip(*results, strict=True), strict=True):
+            np.copyto(target, parts[0])
+            for part in parts[1:]:
+                np.add(target, part, out=target)
+
+    results = _share(work, workspace, plan.backward_small or STEP)
+    workspace.scratch().quietly(add_up, results)
 
 
 def _slope(plan, d_out, z, target, scratch, options):

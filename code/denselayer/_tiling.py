@@ -1,7 +1,6 @@
 """Choose how a fused layer is cut: one product or many, how many rows at a time, on how many threads."""
 
 import functools
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,7 +61,7 @@ class Plan:
     threads: int
     keep: bool
     product: str
-    """"whole", one call of the BLAS; "rows", one for each block; "stacked", small products without packing."""
+    """"whole", one call of the BLAS; "rows", one for each block; "stacked", many small ones."""
     block: int
     """Rows that are multiplied before their epilogue runs."""
     small: int
@@ -81,6 +80,8 @@ class Plan:
     """Rows whose slopes are computed at once."""
     backward_small: int
     """Rows of each product of a stack in the backward pass; 0 if nothing is stacked."""
+    at_once: bool
+    """Whether product and epilogue are one piece each."""
     bit_identical: bool
     """Whether the output has the same bits as that of ``functional``."""
     reason: str = field(compare=False)
@@ -154,7 +155,7 @@ def _plan(n, i, o, activation, dtype, threads, keep):
     if workers > 1 and product == "whole":
         product = "rows"
     tile = _tile(n, o)
-    chunk = _rows_in(l2_bytes() // 2, n, o * dtype.itemsize, small or tile)
+    chunk = _rows_in(l2_bytes() // (4 if keep else 2), n, o * dtype.itemsize, small or tile)
     block = {"whole": n, "rows": -(-n // workers), "stacked": chunk}[product]
     backward, backward_small = _backward(n, i, o)
     backward_chunk = _rows_in(l2_bytes() // 4, n, max(i, o) * dtype.itemsize, backward_small)
@@ -179,6 +180,7 @@ def _plan(n, i, o, activation, dtype, threads, keep):
         backward_block=backward_block,
         backward_chunk=backward_chunk,
         backward_small=backward_small,
+        at_once=product == "whole" and chunk >= n and tile < 2,
         bit_identical=product == "whole",
         reason=reason,
     )
@@ -217,6 +219,8 @@ def _backward(n, i, o):
 
 
 def _tile(n, o):
+    if n == 1:
+        return 1
     if n * o <= FEW_ENTRIES:
         return 0
     return -(-2 * BUFFER // o) if o < BUFFER else 1

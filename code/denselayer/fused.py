@@ -30,16 +30,15 @@ class Workspace:
     Args:
         plan: the Plan whose calls it serves.
 
-    >>> workspace = Workspace(plan(4, 3, 2))
-    >>> x, weight = np.ones((4, 3)), np.ones((2, 3))
-    >>> linear_act(x[:1], weight[:1], workspace=workspace).item()
-    Traceback (most recent call last):
-    ValueError: linear_act: the plan is for x (4, 3), weight (2, 3), float32, relu; expected one for x (1, 3), \
-weight (1, 3), float64, relu. Make one with plan(1, 3, 1, dtype="float64", activation="relu").
+    >>> workspace = Workspace(plan(2, 3, 1, dtype="float64"))
+    >>> linear_act(np.ones((2, 3)), np.ones((1, 3)), workspace=workspace)
+    array([[3.],
+           [3.]])
     """
 
     def __init__(self, plan):
         self.plan = plan
+        self.shared = False
         self._local = threading.local()
 
     def scratch(self):
@@ -53,7 +52,9 @@ weight (1, 3), float64, relu. Make one with plan(1, 3, 1, dtype="float64", activ
 
 @functools.lru_cache(maxsize=32)
 def _shared_workspace(n, i, o, activation, dtype, threads, keep):
-    return Workspace(_plan(n, i, o, activation, dtype, threads, keep))
+    workspace = Workspace(_plan(n, i, o, activation, dtype, threads, keep))
+    workspace.shared = True
+    return workspace
 
 
 def _workspace(where, workspace, plan, n, weight, activation, keep):
@@ -90,19 +91,18 @@ def _check_options(where, activation, options):
     return check(where, **options) if check else options
 
 
-def _check_target(where, name, array, shape, like, inputs):
-    """Check an array that is to be written: its shape, its dtype, and that it shares no memory with inputs."""
-    array = float_array(where, name, array)
+def _check_target(where, name, array, shape, like, *inputs):
+    """Check an array that is to be written: shape, dtype, and that it shares no memory with the inputs."""
+    if type(array) is not np.ndarray or array.dtype is not like.dtype:
+        same_dtype(where, "x", like, name, float_array(where, name, array))
     if array.shape != shape:
-        raise ValueError(
-            complaint(where, f"{name} has shape {array.shape}", f"{shape}", "Pass another array.")
-        )
-    same_dtype(where, "x", like, name, array)
+        advice = f"Pass np.empty({shape}, {name}.dtype)."
+        raise ValueError(complaint(where, f"{name} has shape {array.shape}", f"{shape}", advice))
     if not array.flags.writeable:
-        came = f"{name} is read-only"
-        raise ValueError(complaint(where, came, "an array to write to", f"Pass {name}.copy()."))
-    for other_name, other in inputs.items():
-        if other is not None and np.may_share_memory(array, other) and _overlap(array, other):
+        advice = f"Pass {name}.copy()."
+        raise ValueError(complaint(where, f"{name} is read-only", "an array to write to", advice))
+    for other_name, other in inputs:
+        if other is not None and _overlap(array, other):
             came = f"{name} shares memory with {other_name}"
             advice = f"Pass another array, such as np.empty_like({name})."
             raise ValueError(complaint(where, came, "an array of its own", advice))
@@ -110,8 +110,10 @@ def _check_target(where, name, array, shape, like, inputs):
 
 
 def _overlap(a, b):
+    if a.base is None and b.base is None:
+        return a is b
     try:
-        return np.shares_memory(a, b, max_work=10_000)
+        return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
     except np.exceptions.TooHardError:
         return True
 
@@ -168,28 +170,39 @@ def linear_act(
         bias = _check_bias(where, bias, x, weight)
     options = _check_options(where, activation, options)
     shape = (*x.shape[:-1], weight.shape[0])
-    inputs = {"x": x, "weight": weight, "bias": bias}
     if out is not None:
-        out = _check_target(where, "out", out, shape, x, inputs)
+        _check_target(where, "out", out, shape, x, ("x", x), ("weight", weight), ("bias", bias))
     if pre is not None:
-        pre = _check_target(where, "pre", pre, shape, x, {**inputs, "out": out})
+        others = ("x", x), ("weight", weight), ("bias", bias), ("out", out)
+        _check_target(where, "pre", pre, shape, x, *others)
     rows = x if x.ndim == 2 else _rows(x)
     workspace = _workspace(where, workspace, plan, rows.shape[0], weight, activation, pre is not None)
-    result = _contiguous(out, shape, x.dtype)
-    kept = result if pre is None else _contiguous(pre, shape, x.dtype)
-    if result.size:
-        forward(workspace, rows, weight, bias, kept, result, options)
-    if pre is not None and kept is not pre:
-        pre[...] = kept
-    if out is not None and result is not out:
-        out[...] = result
-        return out
-    return result
+    result = _matrix(out, rows.shape[0], shape[-1], x.dtype)
+    kept = result if pre is None else _matrix(pre, *result.shape, x.dtype)
+    _follow(workspace, forward, rows, weight, bias, kept, result, options)
+    if pre is not None and not pre.flags.c_contiguous:
+        pre[...] = kept.reshape(shape)
+    if out is None:
+        return result if x.ndim == 2 else result.reshape(shape)
+    if not out.flags.c_contiguous:
+        out[...] = result.reshape(shape)
+    return out
 
 
-def _contiguous(array, shape, dtype):
-    """The array that was given, or a new one if there is none, or its rows do not follow one another."""
-    return array if array is not None and array.flags.c_contiguous else np.empty(shape, dtype)
+def _matrix(array, n, width, dtype):
+    """The array that was given as a matrix, or a new one if none was, or if its rows are not contiguous."""
+    if array is None or not array.flags.c_contiguous:
+        return np.empty((n, width), dtype)
+    return array if array.ndim == 2 else array.reshape(n, width)
+
+
+def _follow(workspace, run, *arguments):
+    """Call a pass; let the BLAS use as many threads as the plan says."""
+    if workspace.shared or workspace.plan.threads == _blas.threads():
+        run(workspace, *arguments)
+        return
+    with _blas.limit_threads(workspace.plan.threads):
+        run(workspace, *arguments)
 
 
 def linear_act_backward(
@@ -252,22 +265,29 @@ def linear_act_backward(
         out_or_pre = _check_upstream(where, "out_or_pre", out_or_pre, shape, x)
     else:
         out_or_pre = None
-    inputs = {"x": x, "weight": weight, "d_out": d_out, "out_or_pre": out_or_pre}
-    d_x = _result(where, "d_x", d_x, x.shape, x, inputs) if input_gradient else None
-    d_weight = _result(where, "d_weight", d_weight, weight.shape, x, {**inputs, "d_x": d_x})
-    targets = {"d_x": d_x, "d_weight": d_weight}
-    d_bias = _result(where, "d_bias", d_bias, weight.shape[:1], x, {**inputs, **targets})
+    inputs = ("x", x), ("weight", weight), ("d_out", d_out), ("out_or_pre", out_or_pre)
+    d_x = _target(where, "d_x", d_x, x.shape, x, *inputs) if input_gradient else None
+    d_weight = _target(where, "d_weight", d_weight, weight.shape, x, *inputs, ("d_x", d_x))
+    others = ("d_x", d_x), ("d_weight", d_weight)
+    d_bias = _target(where, "d_bias", d_bias, weight.shape[:1], x, *inputs, *others)
     rows = x if x.ndim == 2 else _rows(x)
     workspace = _workspace(where, workspace, plan, rows.shape[0], weight, activation, False)
-    places = [
-        None if array is None else _contiguous(array, array.shape, x.dtype)
-        for array in (d_x, d_weight, d_bias)
-    ]
-    backward(workspace, d_out, rows, weight, out_or_pre, places, options)
-    for target, place in zip((d_x, d_weight, d_bias), places, strict=True):
-        if place is not target:
-            target[...] = place
+    targets = d_x, d_weight, d_bias
+    places = [_contiguous(target) for target in targets]
+    if d_x is not None:
+        places[0] = places[0].reshape(rows.shape)
+    d_rows, z = (
+        array if array is None else _rows(np.ascontiguousarray(array)) for array in (d_out, out_or_pre)
+    )
+    _follow(workspace, backward, d_rows, rows, weight, z, places, options)
+    for target, place in zip(targets, places, strict=True):
+        if target is not None and not target.flags.c_contiguous:
+            target[...] = place.reshape(target.shape)
     return LinearGradients(d_x, d_weight, d_bias)
+
+
+def _contiguous(array):
+    return array if array is None or array.flags.c_contiguous else np.empty(array.shape, array.dtype)
 
 
 def _check_upstream(where, name, array, shape, x):
@@ -280,8 +300,8 @@ def _check_upstream(where, name, array, shape, x):
     return array
 
 
-def _result(where, name, array, shape, x, inputs):
+def _target(where, name, array, shape, like, *inputs):
     """The array that was given, checked, or a new one."""
     if array is None:
-        return np.empty(shape, x.dtype)
-    return _check_target(where, name, array, shape, x, inputs)
+        return np.empty(shape, like.dtype)
+    return _check_target(where, name, array, shape, like, *inputs)
