@@ -92,9 +92,9 @@ def _rectifies(module, below):
 def best_order(layers, rows, dtype):
     """``"F"`` where keeping hidden values by column is faster and gives the same bits, else ``"C"``.
 
-    By column the library packs the few rows of the batch with care, and reads the many weights as they lie.
-    Both orders ask for the same sums, yet a library may add them up differently: a trial on random numbers
-    tells.
+    For ``x @ weight.T`` by row the library transposes the many weights while it packs them; by column, the
+    few rows of the batch. Both orders ask for the same sums, yet a library may add them up differently: a
+    trial on random numbers tells.
 
     Args:
         layers: ((in_features, out_features), ...) of the dense layers, first to last.
