@@ -18,6 +18,7 @@ last ones step back, so that they end where the matrix ends, and compute a few o
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from benchmarks.kernels.numba_dots import dots_function
 from benchmarks.kernels.numba_pack import pack_function
 from benchmarks.kernels.numba_parallel import on_threads, run_parts, split
 from benchmarks.kernels.vectors import Emitter, address, lanes, registers
+from denselayer._validate import complaint
 
 CHUNK = 256
 """Products that are added one after the other before the sum is added to that of the other chunks."""
@@ -166,6 +168,8 @@ def layer_function(dtype: str, tile: Tile, parallel: bool = False) -> Callable:
 class Layer:
     """A dense layer with its activation; the weight is packed once, and again by `pack` after it has changed.
 
+    Working memory is kept for each size of batch and each thread that calls: threads may share a layer.
+
     >>> layer = Layer(np.eye(3, dtype=np.float32), np.array([0, -1, 1], dtype=np.float32))
     >>> layer(np.array([[2, 3, -4], [-1, 0, 5]], dtype=np.float32))
     array([[2., 2., 0.],
@@ -175,12 +179,13 @@ class Layer:
     def __init__(self, weight, bias, activation: str = "relu", threads: int = 1) -> None:
         self.weight, self.bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
         self.dtype = self.weight.dtype.name
+        self._check("bias", self.bias, self.weight.shape[:1], self.weight.shape[0])
         self.floor = self.weight.dtype.type(FLOORS[activation])
         self.threads = threads
         self.features, self.depth = self.weight.shape
         self.width = tile_for(1, self.features, self.dtype).vectors * lanes(self.dtype)
         self.panels = np.zeros((-(-self.features // self.width), self.depth, self.width), self.dtype)
-        self.plans: dict[int, tuple] = {}
+        self.plans: dict[tuple[int, int], tuple] = {}
         self.pack()
 
     def pack(self) -> None:
@@ -189,7 +194,7 @@ class Layer:
         if missing:
             weight = np.pad(weight, ((0, missing), (0, 0)))
         self.starts = np.pad(self.bias, (0, missing))
-        if weight.size:
+        if self.weight.size:
             parts = split(len(self.panels), self._threads(4 * weight.size))
             pack = pack_function(self.dtype, self.width // lanes(self.dtype), len(parts) > 1)
             run_parts(pack, parts, weight, self.panels)
@@ -198,8 +203,11 @@ class Layer:
         """x (N, in) to out (N, out)."""
         x = np.ascontiguousarray(x)
         batch = len(x)
+        self._check("x", x, (batch, self.depth), f"N, {self.depth}")
         if out is None:
             out = np.empty((batch, self.features), self.dtype)
+        else:
+            self._check_target(out, x)
         if out.size == 0:
             return out
         if batch == 1:
@@ -208,14 +216,34 @@ class Layer:
             run = dots_function(self.dtype, rows, len(parts) > 1)
             run_parts(run, parts, x, self.weight, self.bias, out, self.floor)
             return out
-        if batch not in self.plans:
-            self.plans[batch] = self._plan(batch)
-        run, parts, *spaces = self.plans[batch]
+        key = batch, threading.get_ident()
+        if key not in self.plans:
+            self.plans[key] = self._plan(batch)
+        run, parts, *spaces = self.plans[key]
         wide = out if self.features >= self.width else np.empty((batch, self.width), self.dtype)
         run_parts(run, parts, x, self.panels, self.starts, wide, self.floor, *spaces)
         if wide is not out:
             out[...] = wide[:, : self.features]
         return out
+
+    def _check(self, name: str, array, shape: tuple, expected: object) -> None:
+        """ValueError unless an array is what the compiled code takes it for: it goes by addresses alone."""
+        if array.shape != shape:
+            expected = f"({expected},)" if len(shape) == 1 else f"({expected})"
+            advice = "Pass an array of that shape."
+            raise ValueError(complaint("Layer", f"{name} has shape {array.shape}", expected, advice))
+        if array.dtype != self.weight.dtype:
+            advice = f"Convert it: {name}.astype(np.{self.dtype})."
+            raise ValueError(complaint("Layer", f"{name} has dtype {array.dtype}", self.dtype, advice))
+
+    def _check_target(self, out, x) -> None:
+        self._check("out", out, (len(x), self.features), f"{len(x)}, {self.features}")
+        if not out.flags.c_contiguous:
+            advice = "Pass np.empty(out.shape, out.dtype)."
+            raise ValueError(complaint("Layer", "out is not contiguous", "rows one after the other", advice))
+        if np.may_share_memory(out, x):
+            advice = "Pass np.empty(out.shape, out.dtype)."
+            raise ValueError(complaint("Layer", "out shares memory with x", "an array of its own", advice))
 
     def _threads(self, operations: int) -> int:
         return self.threads if operations >= SERIAL_OPERATIONS else 1
