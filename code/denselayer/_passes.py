@@ -118,12 +118,14 @@ def forward(workspace, x, weight, bias, pre, out, options):
 
 def _at_once(plan, scratch, x, weight, bias, pre, out, options):
     """The forward pass in one piece; the shortest way, for small layers."""
-    np.matmul(x, weight.T, out=pre)
     z = pre.reshape(-1)
-    if bias is not None:
-        if plan.batch == 1:
+    if plan.batch == 1:
+        np.dot(x, weight.T, out=pre)
+        if bias is not None:
             np.add(z, bias, out=z)
-        else:
+    else:
+        np.matmul(x, weight.T, out=pre)
+        if bias is not None:
             np.add(pre, bias, out=pre)
     FUNCTIONS[plan.activation][0](z, z if out is pre else out.reshape(-1), scratch, **options)
 
@@ -145,27 +147,31 @@ def backward(workspace, d_out, x, weight, z, gradients, options):
     d_x, d_weight, d_bias = gradients
 
     def work(scratch, first, last):
-        sums = np.zeros_like(d_weight), np.zeros_like(d_bias)
+        sums = (np.empty_like(d_weight), np.empty_like(d_bias)) if first else (d_weight, d_bias)
+        add = False
         for a, b in _pieces(first, last, plan.backward_block):
             d_pre = d_out[a:b] if z is None else scratch.get("d_pre", (b - a) * width).reshape(b - a, width)
             for c, d in _pieces(a, b, plan.backward_chunk):
                 part = d_pre[c - a : d - a]
                 if z is not None:
                     _slope(plan, d_out[c:d], z[c:d], part, scratch, options)
-                sums[1][...] += scratch.ones(d - c) @ part
+                _accumulate(scratch.ones(d - c), part, sums[1], add or c > a, scratch)
             if d_x is not None:
                 _multiply(d_pre, weight, d_x[a:b], plan.backward_small)
-            _add_outer(d_pre, x[a:b], sums[0], plan.backward_small, scratch)
+            _add_outer(d_pre, x[a:b], sums[0], plan.backward_small, add, scratch)
+            add = True
         return sums
 
-    def add_up(results):
-        for target, parts in zip((d_weight, d_bias), zip(*results, strict=True), strict=True):
-            np.copyto(target, parts[0])
-            for part in parts[1:]:
-                np.add(target, part, out=target)
+    if not plan.batch:
+        d_weight[...] = d_bias[...] = 0
+        return
+    for parts in _share(work, workspace, plan.backward_small or STEP)[1:]:
+        workspace.scratch().quietly(_add_both, (d_weight, d_bias), parts)
 
-    results = _share(work, workspace, plan.backward_small or STEP)
-    workspace.scratch().quietly(add_up, results)
+
+def _add_both(totals, parts):
+    for total, part in zip(totals, parts, strict=True):
+        np.add(total, part, out=total)
 
 
 def _slope(plan, d_out, z, target, scratch, options):
@@ -175,14 +181,27 @@ def _slope(plan, d_out, z, target, scratch, options):
         FUNCTIONS[plan.activation][1](*pieces, scratch, **options)
 
 
-def _add_outer(d_pre, x, total, small, scratch):
-    """Add ``d_pre.T @ x`` to a matrix."""
-    n = len(x) // small * small if small else 0
-    if n:
-        count = n // small
+def _accumulate(a, b, total, add, scratch):
+    """Add ``a @ b`` to an array, or store it there."""
+    if not add:
+        np.matmul(a, b, out=total)
+        return
+    product = scratch.get("product", total.size).reshape(total.shape)
+    np.matmul(a, b, out=product)
+    np.add(total, product, out=total)
+
+
+def _add_outer(d_pre, x, total, small, add, scratch):
+    """Add ``d_pre.T @ x`` to a matrix, or store it there."""
+    count = len(x) // small if small else 0
+    n = count * small
+    if count:
         stack = scratch.get("stack", count * total.size).reshape(count, *total.shape)
         turned = d_pre[:n].reshape(count, small, -1).transpose(0, 2, 1)
         np.matmul(turned, x[:n].reshape(count, small, -1), out=stack)
-        total += np.add.reduce(stack, axis=0)
+        if add:
+            np.add(total, np.add.reduce(stack, axis=0), out=total)
+        else:
+            np.add.reduce(stack, axis=0, out=total)
     if n < len(x):
-        total += d_pre[n:].T @ x[n:]
+        _accumulate(d_pre[n:].T, x[n:], total, add or count > 0, scratch)

@@ -17,12 +17,16 @@ SMALL_PRODUCT = 1_000_000
 """The largest N * in * out that OpenBLAS counts as small."""
 STEP = 48
 """A small product takes a multiple of so many rows: the small kernels take 24 or 48 at once."""
+LARGEST_STEP = 240
+"""A small product of more rows gains nothing."""
 BUFFER = 8192
 """NumPy's loops are slower on rows shorter than its buffer, which holds so many entries."""
 FEW_ENTRIES = 1 << 15
 """An output so small stays in the first cache: broadcasting the bias costs less than a tile of it."""
 GRADIENT_BYTES = 8 << 20
 """The masked gradient of a whole product is kept in pieces of so many bytes."""
+GRADIENT_ROWS = 4096
+"""Rows of the masked gradient that are kept when the products are stacked."""
 FEW_OPERATIONS = 2e7
 """Below so many multiplications and additions a second thread costs more than it brings."""
 
@@ -97,7 +101,7 @@ class Plan:
         }[self.product]
         if self.product != "whole" and self.workers > 1:
             product += f", shared by {self.workers} threads of Python"
-        tile = f", bias and zeros as tiles of {_things(self.tile, 'row')}" if self.tile else ""
+        tile = f", bias and zeros as tiles of {_things(self.tile, 'row')}" if self.tile > 1 else ""
         lines = [
             f"{name}(X W^T + b), X ({n}, {i}), W ({o}, {i}), {self.dtype}",
             f"  product   {product}",
@@ -157,11 +161,15 @@ def _plan(n, i, o, activation, dtype, threads, keep):
     tile = _tile(n, o)
     chunk = _rows_in(l2_bytes() // (4 if keep else 2), n, o * dtype.itemsize, small or tile)
     block = {"whole": n, "rows": -(-n // workers), "stacked": chunk}[product]
-    backward, backward_small = _backward(n, i, o)
-    backward_chunk = _rows_in(l2_bytes() // 4, n, max(i, o) * dtype.itemsize, backward_small)
-    backward_block = (
-        backward_chunk if backward_small else _rows_in(GRADIENT_BYTES, n, o * dtype.itemsize, 1024)
-    )
+    backward, backward_small = _backward(n, i, o, threads)
+    gradient = o * dtype.itemsize
+    if backward_small:
+        backward_block = backward_chunk = _rows_in(
+            l2_bytes(), min(n, GRADIENT_ROWS), gradient, backward_small
+        )
+    else:
+        backward_block = _rows_in(GRADIENT_BYTES, n, gradient, 1024)
+        backward_chunk = _rows_in(l2_bytes() // 4, n, gradient, 1)
     return Plan(
         batch=n,
         in_features=i,
@@ -193,14 +201,14 @@ def _small_rows(i, o):
     rows = SMALL_PRODUCT // (i * o)
     if rows < (STEP // 3 if o <= 64 else 72) or o > 128:
         return 0
-    return next(min(rows // step, 192 // step) * step for step in (STEP, STEP // 2, 8) if rows >= step)
+    return next(min(rows, LARGEST_STEP) // step * step for step in (STEP, STEP // 2, 8) if rows >= step)
 
 
 def _product(n, i, o, threads):
     small = _small_rows(i, o)
     if n == 1:
         return "whole", 0, "one row is a product of a matrix and a vector: reading W is all the work"
-    if small and n >= 2048:
+    if small and n >= 2048 and threads == 1:
         return "stacked", small, "W is so small that OpenBLAS multiplies a few rows without packing them"
     if n * o <= FEW_ENTRIES:
         return "whole", 0, "the output is small: it is still in cache when the product ends"
@@ -213,9 +221,9 @@ def _workers(n, i, o, threads, product):
     return threads if product == "stacked" else 1
 
 
-def _backward(n, i, o):
+def _backward(n, i, o, threads):
     small = _small_rows(i, o)
-    return ("stacked", small) if small and n >= 2048 else ("whole", 0)
+    return ("stacked", small) if small and n >= 2048 and threads == 1 else ("whole", 0)
 
 
 def _tile(n, o):
