@@ -25,7 +25,7 @@ def made(job, variant, **smaller):
 def test_every_variant_runs_and_repeats_its_result(job):
     for variant in job.variants[:4]:
         run = made(job, variant, batch=3, width=5, depth=4)
-        first = [np.array(array) for array in run()] if "update" != variant.function else run()
+        first = [np.array(array) for array in run()] if variant.function != "update" else run()
         for one, other in zip(first, run(), strict=True):
             assert one.dtype == np.float32
             np.testing.assert_allclose(one, other, rtol=1e-5)
