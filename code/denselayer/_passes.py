@@ -143,6 +143,10 @@ def backward(workspace, d_out, x, weight, z, gradients, options):
         options: all options of the activation.
     """
     plan = workspace.plan
+    if plan.backward_at_once:
+        scratch = workspace.scratch()
+        scratch.quietly(_back_at_once, plan, scratch, d_out, x, weight, z, gradients, options)
+        return
     width = plan.out_features
     d_x, d_weight, d_bias = gradients
 
@@ -162,11 +166,22 @@ def backward(workspace, d_out, x, weight, z, gradients, options):
             add = True
         return sums
 
-    if not plan.batch:
-        d_weight[...] = d_bias[...] = 0
-        return
     for parts in _share(work, workspace, plan.backward_small or STEP)[1:]:
         workspace.scratch().quietly(_add_both, (d_weight, d_bias), parts)
+
+
+def _back_at_once(plan, scratch, d_out, x, weight, z, gradients, options):
+    """The backward pass in one piece; the shortest way, for small layers."""
+    d_x, d_weight, d_bias = gradients
+    d_pre = d_out
+    if z is not None:
+        flat = scratch.get("d_pre", z.size)
+        FUNCTIONS[plan.activation][1](d_out.reshape(-1), z.reshape(-1), flat, scratch, **options)
+        d_pre = flat.reshape(z.shape)
+    if d_x is not None:
+        np.matmul(d_pre, weight, out=d_x)
+    np.matmul(d_pre.T, x, out=d_weight)
+    np.matmul(scratch.ones(plan.batch), d_pre, out=d_bias)
 
 
 def _add_both(totals, parts):

@@ -86,6 +86,8 @@ class Plan:
     """Rows of each product of a stack in the backward pass; 0 if nothing is stacked."""
     at_once: bool
     """Whether product and epilogue are one piece each."""
+    backward_at_once: bool
+    """Whether slopes and products are one piece each."""
     bit_identical: bool
     """Whether the output has the same bits as that of ``functional``."""
     reason: str = field(compare=False)
@@ -189,6 +191,7 @@ def _plan(n, i, o, activation, dtype, threads, keep):
         backward_chunk=backward_chunk,
         backward_small=backward_small,
         at_once=product == "whole" and chunk >= n and tile < 2,
+        backward_at_once=not backward_small and backward_chunk >= n,
         bit_identical=product == "whole",
         reason=reason,
     )

@@ -133,10 +133,13 @@ def _ready(x, weight, bias, out, x_dtype, weight_dtype, bias_dtype, out_dtype, a
     return _shared_workspace(*x, *bias, activation, x_dtype, threads, False)
 
 
-def _apart(out, x, weight, bias):
-    """Whether it is plain at a glance that ``out`` shares no memory with the others: all own theirs."""
-    owners = out.base is x.base is weight.base is bias.base is None
-    return owners and out is not x and out is not weight and out is not bias
+def _owners(*arrays):
+    """Whether no two arrays share memory, as is plain at a glance: each owns its own, and none comes twice."""
+    for array in arrays:
+        if array is not None and (type(array) is not np.ndarray or array.base is not None):
+            return False
+    present = [id(array) for array in arrays if array is not None]
+    return len(set(present)) == len(present)
 
 
 def linear_act(
@@ -178,6 +181,7 @@ def linear_act(
         Mathematical Software 34 (2008), for what a product of matrices keeps in which cache.
 
     Notes:
+        Equation: eq-fused-forward.
         The result has the same bits as that of ``functional`` where ``plan.bit_identical``; elsewhere each
         entry may be rounded in another order. NaN stays NaN.
 
@@ -190,7 +194,7 @@ def linear_act(
         ready = _ready(
             *shapes, x.dtype, weight.dtype, bias.dtype, out.dtype, str(activation), _blas.threads()
         )
-        if ready and not options and out.flags.carray and _apart(out, x, weight, bias):
+        if ready and not options and out.flags.carray and _owners(out, x, weight, bias):
             forward(ready, x, weight, bias, out, out, options)
             return out
     where = "linear_act"
@@ -278,6 +282,7 @@ def linear_act_backward(
         323 (1986).
 
     Notes:
+        Equation: eq-fused-backward.
         Where the pre-activation is NaN, relu lets ``d_out`` through, as ``functional`` and PyTorch do. The
         rows are added up in another order than in ``functional``.
 
@@ -295,10 +300,13 @@ def linear_act_backward(
     else:
         out_or_pre = None
     inputs = ("x", x), ("weight", weight), ("d_out", d_out), ("out_or_pre", out_or_pre)
-    d_x = _target(where, "d_x", d_x, x.shape, x, *inputs) if input_gradient else None
-    d_weight = _target(where, "d_weight", d_weight, weight.shape, x, *inputs, ("d_x", d_x))
-    others = ("d_x", d_x), ("d_weight", d_weight)
-    d_bias = _target(where, "d_bias", d_bias, weight.shape[:1], x, *inputs, *others)
+    if _owners(x, weight, d_out, out_or_pre, d_x, d_weight, d_bias):
+        inputs = ()
+    d_x = _target(where, "d_x", d_x, x.shape, x, inputs) if input_gradient else None
+    inputs = inputs and (*inputs, ("d_x", d_x))
+    d_weight = _target(where, "d_weight", d_weight, weight.shape, x, inputs)
+    inputs = inputs and (*inputs, ("d_weight", d_weight))
+    d_bias = _target(where, "d_bias", d_bias, weight.shape[:1], x, inputs)
     rows = x if x.ndim == 2 else _rows(x)
     workspace = _workspace(where, workspace, plan, rows.shape[0], weight, activation, False)
     targets = d_x, d_weight, d_bias
@@ -329,7 +337,7 @@ def _check_upstream(where, name, array, shape, x):
     return array
 
 
-def _target(where, name, array, shape, like, *inputs):
+def _target(where, name, array, shape, like, inputs):
     """The array that was given, checked, or a new one."""
     if array is None:
         return np.empty(shape, like.dtype)
