@@ -18,18 +18,22 @@ OTHERS = (
     bench.Variant("addmm out", TORCH, "addmm_out", "torch"),
     bench.Variant("onednn", TORCH, "onednn", "torch"),
     bench.Variant("onednn packed", TORCH, "onednn_packed", "torch"),
-    bench.Variant("compile", TORCH, "compiled", "torch compile"),
     bench.Variant("jax", KERNELS + "jax_layers", "jitted", "jax"),
     bench.Variant("numba", KERNELS + "numba_tile", "packed", "numba"),
     bench.Variant("numba packing", KERNELS + "numba_tile", "packing_included", "numba"),
 )
+COMPILE = bench.Variant("compile", TORCH, "compiled", "torch compile")
 MODES = tuple(
     bench.Variant(f"compile {mode}", TORCH, "compiled", f"torch compile {mode}", {"mode": mode})
     for mode in ("freezing", "max-autotune")
 )
-"""What the compiler does when it may take longer: for a few shapes, because it does take longer."""
-WITH_MODES = ("512,784,1000", "4096,512,512", "65536,64,64")
-DOUBLE = ("64,784,256", "4096,512,512", "65536,64,64", "65536,256,16")
+"""What the compiler does when it may take longer."""
+COMPILED = ("512,784,1000", "4096,512,512", "65536,64,64")
+"""The shapes that are compiled too: not all, because each takes the compiler seconds."""
+DOUBLE = ("64,784,256", "4096,512,512", "65536,64,64")
+LARGE = "4096,1024,4096"
+LEFT_OUT = ("onednn", "numba packing")
+"""Where one call takes long, the better one of two like ways is enough."""
 
 
 def job(name: str, dtype: str, threads: int, variants: tuple = PACKAGE) -> bench.Job:
@@ -44,8 +48,12 @@ def job(name: str, dtype: str, threads: int, variants: tuple = PACKAGE) -> bench
 
 
 def variants(name: str, threads: int) -> tuple:
-    """Those of the package and of the other libraries, with more modes of the compiler for a few shapes."""
-    return PACKAGE + OTHERS + (MODES if threads == 1 and name in WITH_MODES else ())
+    """Those of the package and of the other libraries; the compiler for a few shapes only."""
+    if name == LARGE:
+        return PACKAGE + tuple(other for other in OTHERS if other.name not in LEFT_OUT)
+    if name in COMPILED:
+        return (*PACKAGE, *OTHERS, COMPILE, *(MODES if threads == 1 else ()))
+    return PACKAGE + OTHERS
 
 
 def jobs() -> list[bench.Job]:
