@@ -117,16 +117,20 @@ def forward(workspace, x, weight, bias, pre, out, options):
 
 
 def _at_once(plan, scratch, x, weight, bias, pre, out, options):
-    """The forward pass in one piece; the shortest way, for small layers."""
+    """The forward pass in one piece; the shortest way, for small layers.
+
+    One row goes through ``np.dot``, which takes a microsecond less than ``np.matmul`` and has its bits where
+    both arrays are contiguous.
+    """
     z = pre.reshape(-1)
-    if plan.batch == 1:
+    if plan.batch == 1 and x.flags.c_contiguous and weight.flags.c_contiguous:
         np.dot(x, weight.T, out=pre)
-        if bias is not None:
-            np.add(z, bias, out=z)
     else:
         np.matmul(x, weight.T, out=pre)
-        if bias is not None:
-            np.add(pre, bias, out=pre)
+    if bias is not None and plan.batch == 1:
+        np.add(z, bias, out=z)
+    elif bias is not None:
+        np.add(pre, bias, out=pre)
     FUNCTIONS[plan.activation][0](z, z if out is pre else out.reshape(-1), scratch, **options)
 
 

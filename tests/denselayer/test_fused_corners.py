@@ -62,3 +62,21 @@ def test_two_arrays_over_one_foreign_buffer_are_found_to_overlap():
     x, out = (np.frombuffer(memory).reshape(6, 6) for _ in range(2))
     with pytest.raises(ValueError, match="out shares memory with x"):
         fused.linear_act(x, np.ones((6, 6)), out=out)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 5])
+def test_the_promise_of_the_same_bits_holds_for_any_strides(n, dtype):
+    assert fused.plan(n, 16, 1000, dtype=dtype).bit_identical
+    x, weight, bias, _ = layer(n, 16, 1000, dtype)
+    for rows, matrix in ((x, weight[::-1]), (x[:, ::-1], weight), (x, np.repeat(weight, 2, axis=1)[:, ::2])):
+        expected = F.relu(F.linear(rows, matrix, bias))
+        np.testing.assert_array_equal(fused.linear_act(rows, matrix, bias), expected)
+
+
+def test_without_rows_the_gradients_are_zero_whatever_the_plan():
+    chosen = dataclasses.replace(fused.plan(0, 5, 4, threads=1), backward_at_once=False)
+    x, weight, _, d_out = layer(0, 5, 4)
+    junk = {"d_weight": np.full((4, 5), 7, "float32"), "d_bias": np.full(4, 7, "float32")}
+    found = fused.linear_act_backward(d_out, x, weight, d_out, plan=chosen, **junk)
+    assert not found.d_weight.any() and not found.d_bias.any()
