@@ -147,7 +147,7 @@ def backward(workspace, d_out, x, weight, z, gradients, options):
         options: all options of the activation.
     """
     plan = workspace.plan
-    if plan.backward_at_once:
+    if plan.backward_at_once or not plan.batch:
         scratch = workspace.scratch()
         scratch.quietly(_back_at_once, plan, scratch, d_out, x, weight, z, gradients, options)
         return
