@@ -27,8 +27,6 @@ GRADIENT_BYTES = 8 << 20
 """The masked gradient of a whole product is kept in pieces of so many bytes."""
 GRADIENT_ROWS = 4096
 """Rows of the masked gradient that are kept when the products are stacked."""
-FEW_OPERATIONS = 2e7
-"""Below so many multiplications and additions a second thread costs more than it brings."""
 
 
 @functools.cache
@@ -75,7 +73,8 @@ class Plan:
     tile: int
     """Rows for which the bias is laid out one after the other; 0 if it is broadcast."""
     workers: int
-    """Threads of Python. More than one share the rows, each with a BLAS of one thread."""
+    """Threads of Python that share the rows, each with a BLAS of one thread. `plan` chooses 1: where more were
+    faster they were so only at times, since the system often runs them on one core."""
     backward: str
     """"whole" or "stacked", as `product`, for the backward pass."""
     backward_block: int
@@ -157,12 +156,8 @@ def plan(batch, in_features, out_features, *, activation="relu", dtype=np.float3
 @functools.lru_cache(maxsize=256)
 def _plan(n, i, o, activation, dtype, threads, keep):
     product, small, reason = _product(n, i, o, threads)
-    workers = _workers(n, i, o, threads, product)
-    if workers > 1 and product == "whole":
-        product = "rows"
     tile = _tile(n, o)
     chunk = _rows_in(l2_bytes() // (4 if keep else 2), n, o * dtype.itemsize, small or tile)
-    block = {"whole": n, "rows": -(-n // workers), "stacked": chunk}[product]
     backward, backward_small = _backward(n, i, o, threads)
     gradient = o * dtype.itemsize
     if backward_small:
@@ -181,11 +176,11 @@ def _plan(n, i, o, activation, dtype, threads, keep):
         threads=threads,
         keep=keep,
         product=product,
-        block=block,
+        block=chunk if small else n,
         small=small,
         chunk=chunk,
         tile=tile,
-        workers=workers,
+        workers=1,
         backward=backward,
         backward_block=backward_block,
         backward_chunk=backward_chunk,
@@ -213,15 +208,11 @@ def _product(n, i, o, threads):
         return "whole", 0, "one row is a product of a matrix and a vector: reading W is all the work"
     if small and n >= 2048 and threads == 1:
         return "stacked", small, "W is so small that OpenBLAS multiplies a few rows without packing them"
+    if small and n >= 2048:
+        return "whole", 0, f"{threads} threads of the BLAS on one product beat small products on one thread"
     if n * o <= FEW_ENTRIES:
         return "whole", 0, "the output is small: it is still in cache when the product ends"
     return "whole", 0, "the product is most of the work: cut in pieces, each would pack W again"
-
-
-def _workers(n, i, o, threads, product):
-    if threads == 1 or 2.0 * n * i * o < FEW_OPERATIONS or n < 2 * threads * STEP:
-        return 1
-    return threads if product == "stacked" else 1
 
 
 def _backward(n, i, o, threads):

@@ -134,7 +134,7 @@ def _ready(x, weight, bias, out, x_dtype, weight_dtype, bias_dtype, out_dtype, a
 
 
 def _owners(*arrays):
-    """Whether no two arrays share memory, as is plain at a glance: each owns its own, and none comes twice."""
+    """Whether plainly no two of the arrays share memory: each owns its own, and none comes twice."""
     for array in arrays:
         if array is not None and (type(array) is not np.ndarray or array.base is not None):
             return False
