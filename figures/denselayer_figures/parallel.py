@@ -78,7 +78,7 @@ def exchanges(*, weight: Sequence[Sequence[float]] | None = None) -> Figure:
     """The weight of the running example on three devices, cut both ways, and what each device sends."""
     matrix = np.array(_setting("weight", weight), dtype=float)
     devices = len(matrix)
-    figure, panels = style.new_figure(5.4, 4.8, nrows=2)
+    figure, panels = style.new_figure(4.9, 4.5, nrows=2)
     sent = parallel.all_reduce_bytes(devices, devices)[0] // 4
     cuts = {
         "outputs split": (np.tile(np.arange(devices)[:, None], (1, devices)), 0, sent),
@@ -88,8 +88,8 @@ def exchanges(*, weight: Sequence[Sequence[float]] | None = None) -> Figure:
         _weight_on_devices(axes, matrix, owner)
         lines = {"forward": forward, "backward": backward}
         for line, (way, count) in enumerate(lines.items()):
-            _letters(axes, devices + 1.2, -0.45 - 1.5 * line, way, count, devices)
-        axes.set_title(f"{name}: device p has {'row' if name.startswith('out') else 'column'} p")
+            _letters(axes, devices + 0.7, -0.45 - 1.5 * line, way, count, devices)
+        axes.set_title(f"{name}: device k has {'row' if name.startswith('out') else 'column'} k")
     handles = [
         Patch(facecolor=DEVICE_COLOURS[p], hatch=HATCHES[p], edgecolor=style.INK, label=f"device {p + 1}")
         for p in range(devices)
@@ -115,7 +115,7 @@ def _weight_on_devices(axes: Axes, matrix: np.ndarray, owner: np.ndarray) -> Non
         axes.add_patch(Rectangle((column, -(row + 1)), 1, 1, gid=gid, **_look(int(device))))
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2, "alpha": 0.85}
         axes.text(column + 0.5, -(row + 0.5), f"{matrix[row, column]:g}", ha="center", va="center", bbox=box)
-    axes.set(xlim=(-0.1, columns + 7.4), ylim=(-rows - 0.1, 0.1), xticks=[], yticks=[], aspect="equal")
+    axes.set(xlim=(-0.1, columns + 6.6), ylim=(-rows - 0.1, 0.1), xticks=[], yticks=[], aspect="equal")
     axes.spines[:].set_visible(False)
 
 
@@ -125,7 +125,7 @@ def _letters(axes: Axes, left: float, top: float, way: str, count: int, devices:
     axes.text(left, top, note, va="center", ha="left")
     for device in range(devices):
         for number in range(count):
-            place = left + 2.0 * device + 0.36 * number, top - 0.85
+            place = left + 1.75 * device + 0.36 * number, top - 0.85
             gid = f"sent-{way}-{device}-{number}"
             axes.add_patch(Rectangle(place, 0.36, 0.36, gid=gid, **_look(device)))
 
