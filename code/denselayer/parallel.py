@@ -24,7 +24,7 @@ from ._messages import (
     reduce_scatter_bytes,
     tensor_parallel_bytes,
 )
-from ._validate import choice, complaint, describe
+from ._validate import choice, complaint, describe, float_array, same_dtype
 
 __all__ = [
     "AlphaBeta",
@@ -59,7 +59,11 @@ class ColumnParallelLinear:
         devices: a `Devices`.
         weight: (out_features, in_features).
         bias: (out_features,) or None; split like the rows.
-        gather_output: whether every device gets all outputs, by an `Devices.all_gather`.
+        gather_output: whether every device gets all outputs, by a `Devices.all_gather`.
+
+    Raises:
+        ValueError: shapes do not fit.
+        TypeError: not float32 or float64, or two dtypes.
 
     Source:
         M. Shoeybi and others, "Megatron-LM: training multi-billion parameter language models using model
@@ -80,6 +84,7 @@ class ColumnParallelLinear:
     """
 
     def __init__(self, devices, weight, bias=None, *, gather_output=False):
+        _check_layer("ColumnParallelLinear", weight, bias)
         self.devices = devices
         self.weight = devices.split(weight, 0)
         self.has_bias = bias is not None
@@ -127,6 +132,10 @@ class RowParallelLinear:
         input_is_parallel: whether each device is given its part of the input; else it is given the whole, and
             takes its part.
 
+    Raises:
+        ValueError: shapes do not fit.
+        TypeError: not float32 or float64, or two dtypes.
+
     Source:
         M. Shoeybi and others, "Megatron-LM: training multi-billion parameter language models using model
         parallelism" (2019).
@@ -146,6 +155,7 @@ class RowParallelLinear:
     """
 
     def __init__(self, devices, weight, bias=None, *, input_is_parallel=True):
+        _check_layer("RowParallelLinear", weight, bias)
         self.devices = devices
         self.weight = devices.split(weight, 1)
         self.has_bias = bias is not None
@@ -311,6 +321,21 @@ class DataParallelMLP:
             [part[at].reshape(gradient.shape) for part in cut] if there else None
             for at, (gradient, there) in enumerate(zip(gradients[0], has, strict=True))
         ]
+
+
+def _check_layer(where, weight, bias):
+    weight = float_array(where, "weight", weight)
+    if weight.ndim != 2:
+        came = f"weight has shape {weight.shape}"
+        raise ValueError(complaint(where, came, "(out_features, in_features)", "Pass a matrix."))
+    if bias is None:
+        return
+    bias = float_array(where, "bias", bias)
+    if bias.shape != weight.shape[:1]:
+        expected = f"{weight.shape[:1]}, one entry for each row of weight {weight.shape}"
+        advice = "Pass a bias of that shape, or None."
+        raise ValueError(complaint(where, f"bias has shape {bias.shape}", expected, advice))
+    same_dtype(where, "weight", weight, "bias", bias)
 
 
 def _layer(name, layer):
