@@ -33,6 +33,8 @@ from benchmarks.kernels.vectors import Emitter, address, lanes
 
 BLOCK = 252
 """Samples that are gated, used and left: 18 tiles of 14 rows, and a chunk of the sum over the batch."""
+SHORT_CHUNK = 32
+"""Rows of the weight whose part of d_x is added up by itself, when there is only one sample."""
 DIRECT_BYTES = 1024
 """Rows of x of this length or more are copied into panels first, so that a tile reads its part in order."""
 
@@ -82,7 +84,7 @@ def backward_function(dtype: str, tile: Tile, weight_tile: Tile, parallel: bool)
     """The compiled backward pass over a range of samples: `tile` for d_x, `weight_tile` for d_weight."""
     side = lanes(dtype)
     width = tile.vectors * side
-    forward = layer_function(dtype, tile)
+    forward = layer_function(dtype, tile, False)
     compute = tile_function(dtype, weight_tile)
     copy_rows, gate = copy_function(dtype, tile.vectors), gate_function(dtype)
     no_floor = np.dtype(dtype).type(-np.inf)
@@ -173,6 +175,27 @@ def panel_functions(dtype: str, vectors: int) -> tuple[Callable, Callable]:
     return cut, collect
 
 
+@cache
+def outer_function(parallel: bool) -> Callable:
+    """Compiled backward pass of a single sample over a range of inputs; reads each weight once, in order."""
+
+    @njit(nogil=True)
+    def run(part, d_z, x, weight, d_x, d_weight):
+        first, last = part[0], part[1]
+        d_x[first:last] = 0
+        total = np.empty_like(d_x)
+        for top in range(0, len(weight), SHORT_CHUNK):
+            total[first:last] = 0
+            for row in range(top, min(top + SHORT_CHUNK, len(weight))):
+                for k in range(first, last):
+                    d_weight[row, k] = d_z[row] * x[k]
+                    total[k] += d_z[row] * weight[row, k]
+            for k in range(first, last):
+                d_x[k] += total[k]
+
+    return on_threads(run) if parallel else run
+
+
 class Backward:
     """d_x, d_weight and d_bias of a layer with ReLU, into arrays that are made once for a shape."""
 
@@ -181,7 +204,8 @@ class Backward:
         operations = 4 * batch * in_features * out_features
         if operations == 0:
             return
-        self.parts = split(batch, threads if operations >= SERIAL_OPERATIONS else 1)
+        self.threads = threads if operations >= SERIAL_OPERATIONS else 1
+        self.parts = split(batch, self.threads)
         self.tile = tile_for(batch // len(self.parts), in_features, dtype)
         self.weight_tile = tile_for(out_features, in_features, dtype)
         width = self.tile.vectors * lanes(dtype)
@@ -207,6 +231,8 @@ class Backward:
         if 0 in self.shape:
             d_bias = np.where(out > 0, d_out, 0).sum(axis=0, dtype=self.dtype)
             return np.zeros((batch, depth), self.dtype), np.zeros((features, depth), self.dtype), d_bias
+        if batch == 1:
+            return self._outer(d_out, out, x, weight)
         out, d_out = (_widen(one, batch, self.high) for one in (out, d_out))
         x, weight = _widen(x, batch, self.wide), _widen(weight, self.high, self.wide)
         cut, collect = panel_functions(self.dtype, self.tile.vectors)
@@ -222,6 +248,20 @@ class Backward:
             self.sums[0] += sums
         collect(self.sums[0], self.d_weight)
         return self.d_x[:, :depth], self.d_weight[:features, :depth], self._d_bias()
+
+    def _outer(self, d_out, out, x, weight):
+        features, depth = weight.shape
+        parts = split(depth, self.threads, lanes(self.dtype))
+        d_z = np.where(out > 0, d_out, 0).astype(self.dtype, copy=False)
+        arrays = (
+            d_z[0],
+            x[0],
+            np.ascontiguousarray(weight),
+            self.d_x[0, :depth],
+            self.d_weight[:features, :depth],
+        )
+        run_parts(outer_function(len(parts) > 1), parts, *arrays)
+        return self.d_x[:, :depth], self.d_weight[:features, :depth], d_z[0]
 
     def _d_bias(self):
         features, sums = self.shape[2], self.bias_sums.sum(axis=0)

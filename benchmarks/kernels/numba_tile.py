@@ -35,7 +35,7 @@ from benchmarks.kernels.numba_parallel import on_threads, run_parts, split
 from benchmarks.kernels.vectors import Emitter, address, lanes, registers
 from denselayer._validate import complaint
 
-CHUNK = 256
+CHUNK = 192
 """Products that are added one after the other before the sum is added to that of the other chunks."""
 BLOCK_BYTES = 512 * 1024
 """Rows of x that are multiplied with one panel after the other: half of the second-level cache."""
@@ -91,8 +91,9 @@ def tile_function(dtype: str, tile: Tile) -> Callable:
                 w = [v.load(v.at(panel, builder.mul(k, panel_step), column)) for column in columns]
                 for level, (soon, soon_step) in enumerate(map(v.steps, v.parts(ahead)), 1):
                     v.prefetch(v.at(soon, builder.mul(k, soon_step)), level)
-                for row, sums in enumerate(totals):
-                    x_row_k = v.broadcast(v.at(x_k, builder.mul(x_row, v.whole(row))))
+                for sums in totals:
+                    x_row_k = v.broadcast(x_k)
+                    x_k = v.opaque(v.at(x_k, x_row))
                     for total, w_c in zip(sums, w, strict=True):
                         v.add_product(total, x_row_k, w_c)
 
@@ -116,7 +117,7 @@ def tile_function(dtype: str, tile: Tile) -> Callable:
 
 
 @cache
-def layer_function(dtype: str, tile: Tile, parallel: bool = False) -> Callable:
+def layer_function(dtype: str, tile: Tile, parallel: bool) -> Callable:
     """The compiled layer over a range of rows and of panels, for one shape of tile."""
     rows, width = tile.rows, tile.vectors * lanes(dtype)
     compute = tile_function(dtype, tile)

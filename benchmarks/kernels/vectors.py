@@ -52,6 +52,15 @@ class Emitter:
         """An address that came as a number."""
         return self.builder.inttoptr(address, self.scalar.as_pointer())
 
+    def opaque(self, pointer: ir.Value) -> ir.Value:
+        """The same address through an empty line of assembly: the compiler no longer knows how it came about.
+
+        Where addresses depend on each other in this way, loads stay behind one another. Else LLVM moves all
+        loads of a turn to its beginning, runs out of registers, and spills accumulators to the stack.
+        """
+        type_ = ir.FunctionType(pointer.type, [pointer.type])
+        return self.builder.call(ir.InlineAsm(type_, "", "=r,0", side_effect=False), [pointer])
+
     def parts(self, value: ir.Value) -> list[ir.Value]:
         """What a tuple holds."""
         return cgutils.unpack_tuple(self.builder, value)
@@ -170,9 +179,8 @@ class Emitter:
     def loop(self, stop: ir.Value, step: int = 1) -> Iterator[ir.Value]:
         """``for index in range(0, stop, step)``.
 
-        The empty line of assembly tells the compiler that memory may change between two turns. Without it,
-        LLVM unrolls the loop, moves the loads of several turns to the front, runs out of registers and spills
-        the accumulators to the stack.
+        The empty line of assembly tells the compiler that memory may change between two turns, so that it
+        does not mix the loads of several turns when it unrolls the loop.
         """
         bounds = self.whole(0), stop, self.whole(step)
         with cgutils.for_range_slice(self.builder, *bounds, intp=INDEX) as (index, _):
