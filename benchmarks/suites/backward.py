@@ -15,6 +15,7 @@ PACKAGE = (
 OTHERS = (
     bench.Variant("autograd", TORCH, "autograd", "torch"),
     bench.Variant("mm out", TORCH, "backward_out", "torch"),
+    bench.Variant("numba", "benchmarks.kernels.numba_backward", "backward", "numba"),
 )
 
 
@@ -35,7 +36,7 @@ LEFT_OUT = ("gemms only", "mm out")
 
 
 def variants(name: str) -> tuple:
-    """Those of the package and of PyTorch."""
+    """Those of the package and of the other libraries."""
     every = PACKAGE + OTHERS
     return tuple(each for each in every if each.name not in LEFT_OUT) if name == LARGE else every
 
