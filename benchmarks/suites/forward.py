@@ -48,11 +48,11 @@ def job(name: str, dtype: str, threads: int, variants: tuple = PACKAGE) -> bench
 
 
 def variants(name: str, threads: int) -> tuple:
-    """Those of the package and of the other libraries; the compiler for a few shapes only."""
+    """Those of the package and of the other libraries; the compiler for a few shapes, on one thread."""
     if name == LARGE:
         return PACKAGE + tuple(other for other in OTHERS if other.name not in LEFT_OUT)
-    if name in COMPILED:
-        return (*PACKAGE, *OTHERS, COMPILE, *(MODES if threads == 1 else ()))
+    if name in COMPILED and threads == 1:
+        return (*PACKAGE, *OTHERS, COMPILE, *MODES)
     return PACKAGE + OTHERS
 
 

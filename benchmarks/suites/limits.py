@@ -15,7 +15,7 @@ FMA = bench.Variant("fma", __name__, "multiply_adds", "numba")
 
 def jobs() -> list[bench.Job]:
     """Peaks and bandwidths on one thread and on two."""
-    return limits_jobs((1, 2), peaks=(FMA,), rounds=15)
+    return limits_jobs((1, 2), peaks=(FMA,), rounds=15, min_seconds=0.01)
 
 
 def multiply_adds(shape: dict, dtype: str, threads: int) -> Callable[[], object]:
