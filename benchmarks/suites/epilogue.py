@@ -14,8 +14,9 @@ HERE = __name__
 NUMPY = "benchmarks.kernels.numpy_layers"
 PASS_KIB = (256, 8192, 131072)
 """Sizes of the output of a pass: in the second cache, in the third, and in memory only."""
-TILE_KIB = (8, 32, 64, 128, 256, 512, 2048)
-BLOCK_ROWS = (32, 64, 128, 256, 512, 1024, 2048)
+TILE_KIB = (8, 32, 128, 256, 512, 2048)
+BLOCK_ROWS = (32, 64, 128, 256, 512, 1024)
+STACK_ROWS = (16, 32, 64, 128, 192, 240, 256, 512, 1024)
 SWEPT = ("65536,64,64", "4096,512,512")
 SHARE_INPUTS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 TILE = 128
@@ -88,6 +89,24 @@ def blocks(shape: dict, dtype: str, threads: int, *, rows: int) -> Closure:
     return run
 
 
+def stacks(shape: dict, dtype: str, threads: int, *, rows: int, stored: str) -> Closure:
+    """The product alone as a stack of products of ``rows`` rows: one call of NumPy, many of the BLAS."""
+    x, weight, _ = inputs.layer(shape, dtype)
+    factor = np.ascontiguousarray(weight.T) if stored == "in, out" else weight.T
+    out = np.empty((len(x), len(weight)), dtype)
+    whole = len(x) // rows * rows
+    stack = x[:whole].reshape(-1, rows, x.shape[1])
+    places = out[:whole].reshape(-1, rows, len(weight))
+
+    def run() -> np.ndarray:
+        np.matmul(stack, factor, out=places)
+        if whole < len(x):
+            np.matmul(x[whole:], factor, out=out[whole:])
+        return out
+
+    return run
+
+
 PASSES = (
     *(
         bench.Variant(
@@ -104,6 +123,11 @@ IN_PLACE = bench.Variant("in place", NUMPY, "in_place", "numpy")
 TILES = tuple(bench.Variant(f"tiles {kib}", HERE, "tiled", "numpy", {"kib": kib}) for kib in TILE_KIB)
 BLOCKS = tuple(
     bench.Variant(f"blocks {rows}", HERE, "blocks", "numpy", {"rows": rows}) for rows in BLOCK_ROWS
+)
+STACKS = tuple(
+    bench.Variant(f"{stored}: {rows}", HERE, "stacks", "numpy", {"rows": rows, "stored": stored})
+    for stored in ("in, out", "out, in")
+    for rows in STACK_ROWS
 )
 SHARES = (PRODUCT, PLAIN, IN_PLACE, bench.Variant("tiles", HERE, "tiled", "numpy"))
 
@@ -130,6 +154,7 @@ def jobs() -> list[bench.Job]:
         shape = inputs.layer_shape(name)
         found.append(layer(f"tiles {name}", shape, (PRODUCT, PLAIN, IN_PLACE, *TILES)))
         found.append(layer(f"blocks {name}", shape, (PRODUCT, *BLOCKS)))
+    found.append(layer(f"stacks {SWEPT[0]}", inputs.layer_shape(SWEPT[0]), (PRODUCT, *STACKS)))
     for count in SHARE_INPUTS:
         shape = {"batch": 4096, "in_features": count, "out_features": 512}
         found.append(layer(f"share {count}", shape, SHARES))

@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from . import cost, functional, nn, optim
+from . import cost, functional, fused, nn, optim
 from ._table import html_table, text_table
 
 LEAST_BOUND = 8
@@ -390,6 +390,17 @@ def _dense_relu(x, weight, bias, d_out):
     return {"z": z, "out": functional.relu(z), "d_z": d_z} | _gradient_rows(gradients)
 
 
+def _fused_layer(x, weight, bias, d_out):
+    results = {}
+    for name in ("relu", "gelu"):
+        pre = np.empty((*x.shape[:-1], len(weight)), x.dtype)
+        out = fused.linear_act(x, weight, bias, name, pre=pre)
+        gradients = fused.linear_act_backward(d_out, x, weight, pre, name)
+        rows = {"out": out} | _gradient_rows(gradients)
+        results |= {f"{name}, {key}": value for key, value in rows.items()}
+    return results
+
+
 def _gradient_rows(gradients):
     return {key: np.asarray(value) for key, value in gradients._asdict().items()}
 
@@ -491,6 +502,7 @@ _CASES = {
     "mlp": _Case("An MLP, 64 to 32 to 10, with cross-entropy", _mlp, 64 + 1 + 32 + 1 + 10 + 16),
     "activations": _Case("The activations", _activations),
     "costs": _Case("What networks cost", _costs),
+    "fused-layer": _Case("A fused layer, 32 to 8, batch of 6", _fused_layer, 33),
     "optimisers": _Case("Five optimisers, 40 steps each", _optimisers, _OPTIMISER_STEPS),
 }
 

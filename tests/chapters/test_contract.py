@@ -172,6 +172,7 @@ def test_labels_start_with_the_name_of_their_page(chapters, solution_pages):
         "sec-gradient-checking": "check",
         "sec-training": "train",
         "sec-scaling": "scale",
+        "sec-fused": "fused",
     }
     for page in [*chapters, *solution_pages]:
         chapter = page.id.replace("sec-solutions-", "sec-")

@@ -48,6 +48,15 @@ def dense_relu(x, weight, bias, d_out):
     return {"z": z, "out": out} | gradients(out, d_out, wanted)
 
 
+def fused_layer(x, weight, bias, d_out):
+    results = {}
+    for name, act in (("relu", F.relu), ("gelu", F.gelu)):
+        out = act(F.linear(x, weight, bias))
+        wanted = {f"{name}, d_x": x, f"{name}, d_weight": weight, f"{name}, d_bias": bias}
+        results |= {f"{name}, out": out} | gradients(out, d_out, wanted)
+    return results
+
+
 def two_layer(x, target, **state):
     return train_step(F.mse_loss, x, target, state)
 
@@ -231,6 +240,16 @@ def draw():
     )
     yield "activations", activations, {"z": np.linspace(-6, 6, 97, dtype=np.float32), "d_out": normal(97)}
     yield "optimisers", optimisers, real(start=[4.0, 1.0], curvature=[1.0, 25.0])
+    yield (
+        "fused-layer",
+        fused_layer,
+        {
+            "x": normal(6, 32),
+            "weight": normal(8, 32, scale=32**-0.5),
+            "bias": normal(8),
+            "d_out": normal(6, 8),
+        },
+    )
 
 
 def real(**values):
