@@ -30,6 +30,7 @@ from benchmarks.kernels.numba_tile import (
     tile_function,
 )
 from benchmarks.kernels.vectors import Emitter, address, lanes
+from denselayer._validate import complaint
 
 BLOCK = 252
 """Samples that are gated, used and left: 18 tiles of 14 rows, and a chunk of the sum over the batch."""
@@ -228,6 +229,12 @@ class Backward:
     def __call__(self, d_out, out, x, weight):
         """d_out and out (N, out), x (N, in), weight (out, in)."""
         batch, depth, features = self.shape
+        wanted = ((batch, features), (batch, features), (batch, depth), (features, depth))
+        for array, shape in zip((d_out, out, x, weight), wanted, strict=True):
+            if array.shape != shape or array.dtype != self.dtype:
+                came, expected = f"{array.dtype} {array.shape}", f"{self.dtype} {shape}"
+                advice = "Make a Backward for these arrays: the compiled code goes by addresses alone."
+                raise ValueError(complaint("Backward", f"an array is {came}", expected, advice))
         if 0 in self.shape:
             d_bias = np.where(out > 0, d_out, 0).sum(axis=0, dtype=self.dtype)
             return np.zeros((batch, depth), self.dtype), np.zeros((features, depth), self.dtype), d_bias

@@ -211,3 +211,12 @@ def test_backward_tile_of_nothing_is_zero():
         *(np.zeros(shape, np.float32) for shape in ((0, 2), (0, 2), (0, 3), (2, 3)))
     )
     assert d_x.shape == (0, 3) and (d_weight == np.zeros((2, 3))).all() and (d_bias == np.zeros(2)).all()
+
+
+def test_backward_tile_turns_away_other_shapes_and_types():
+    numba_backward = pytest.importorskip("benchmarks.kernels.numba_backward")
+    arrays = [np.zeros(shape, np.float32) for shape in ((4, 2), (4, 2), (4, 3), (2, 3))]
+    for number, array in enumerate(arrays):
+        for wrong in (array[:1], array.astype(float)):
+            with pytest.raises(ValueError, match="expected"):
+                numba_backward.Backward(4, 3, 2, "float32")(*arrays[:number], wrong, *arrays[number + 1 :])
