@@ -73,8 +73,10 @@ class Plan:
     tile: int
     """Rows for which the bias is laid out one after the other; 0 if it is broadcast."""
     workers: int
-    """Threads of Python that share the rows, each with a BLAS of one thread. `plan` chooses 1: more are faster
-    only at times, since the system often runs them on one core."""
+    """Threads of Python that share the rows, each with a BLAS of one thread. `plan` chooses 1.
+
+    More are faster only at times, since the system often runs them on one core.
+    """
     backward: str
     """"whole" or "stacked", as `product`, for the backward pass."""
     backward_block: int
