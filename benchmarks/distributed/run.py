@@ -158,7 +158,13 @@ def _names(ranks: list[int]) -> str:
 def _command(
     task: str, ranks: int, options: dict[str, Any], join: float, answer: float, fault: str, steady: bool
 ) -> list[str]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--nnodes=1"]
+    torchrun = [
+        sys.executable,
+        "-m",
+        "benchmarks.distributed.torchrun",
+        f"--nproc-per-node={ranks}",
+        "--nnodes=1",
+    ]
     here = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
     quick = ["--monitor-interval=0.1", "--max-restarts=0"]
     worker = ["-m", "benchmarks.distributed.worker", task, f"--options={json.dumps(options)}"]

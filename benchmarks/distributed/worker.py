@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib
 import json
 import os
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from . import notes
 from .steady import steady
+from .torchrun import end_with_parent
 
 TASKS = ("exchange", "check", "measure")
 FAULTS = ("absent", "dies", "stuck")
@@ -28,7 +28,7 @@ def main() -> int:
     rank = int(os.environ["RANK"])
     note = notes.Note(Path(os.environ[notes.FOLDER]), rank)
     note.write(state="started")
-    _end_with_parent()
+    end_with_parent(signal.SIGKILL)
     fault, _, whose = options.fault.partition(":")
     fault = fault if whose == str(rank) else ""
     try:
@@ -80,13 +80,6 @@ def _options() -> argparse.Namespace:
 
 def _kind(error: Exception) -> str:
     return "peer" if any(sign in str(error) for sign in PEER_LOST) else "own"
-
-
-def _end_with_parent() -> None:
-    """On Linux, ask for SIGKILL when torchrun is gone, so that no worker is left behind."""
-    if sys.platform == "linux":
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ import pytest
 import torch
 import torch.distributed
 
-from benchmarks.distributed import measure, run, steady
+from benchmarks.distributed import measure, notes, run, steady
 from benchmarks.suites import allreduce
 from denselayer import cost
 
@@ -35,11 +36,39 @@ def outcome(settings):
     return result, time.monotonic() - start
 
 
+def orphaned(folder):
+    """Start a run whose ranks never end, kill what started it, and wait for them; those that are left."""
+    command = [sys.executable, "-m", "benchmarks.distributed.run", "exchange"]
+    command += ["--fault", "stuck:0", "--answer", "60"]
+    starter = subprocess.Popen(command, cwd=run.ROOT, env=os.environ | {"TMPDIR": str(folder)})
+    try:
+        joined = wait_for(lambda: [each for each in read_notes(folder) if each.get("state") == "joined"], 2)
+    finally:
+        starter.kill()
+        starter.wait()
+    wait_for(lambda: [each for each in joined if not run._is_worker(each["pid"])], len(joined))
+    return len(joined), [each["pid"] for each in joined if run._is_worker(each["pid"])]
+
+
+def read_notes(folder):
+    return [note for place in folder.glob("denselayer-*") for note in notes.read(place, 2)]
+
+
+def wait_for(find, count):
+    """What ``find`` finds, once there are ``count``; what there is when the time is over."""
+    end = time.monotonic() + LIMIT
+    while len(found := find()) < count and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
 @pytest.fixture(scope="module")
-def runs():
+def runs(tmp_path_factory):
     """All runs at the same time, since most of each is waiting for PyTorch to load."""
-    with ThreadPoolExecutor(len(RUNS)) as pool:
-        return dict(zip(RUNS, pool.map(outcome, RUNS.values()), strict=True))
+    with ThreadPoolExecutor(len(RUNS) + 1) as pool:
+        orphans = pool.submit(orphaned, tmp_path_factory.mktemp("orphans"))
+        results = dict(zip(RUNS, pool.map(outcome, RUNS.values()), strict=True))
+        return results | {"orphans": orphans.result()}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +126,11 @@ def test_nothing_is_left_running(runs, name):
     for pid in error.pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is signalled on Linux alone")
+def test_ranks_end_with_the_process_that_started_them(runs):
+    assert runs["orphans"] == (2, [])
 
 
 @pytest.fixture
@@ -163,7 +197,7 @@ TORCHRUN = (
 
 
 @pytest.mark.parametrize(
-    ("notes", "log", "late", "words"),
+    ("said", "log", "late", "words"),
     [
         ([note(error=LOST), note(error=OWN)], "", False, "rank 1 of 2 failed: ValueError: no such width"),
         ([note(error=LOST), note()], "", False, "rank 1 of 2 died without a word"),
@@ -178,8 +212,8 @@ TORCHRUN = (
         ),
     ],
 )
-def test_the_one_to_blame_is_found_in_what_the_ranks_noted(notes, log, late, words):
-    assert words in run.blame(notes, log, late, LIMITS)
+def test_the_one_to_blame_is_found_in_what_the_ranks_noted(said, log, late, words):
+    assert words in run.blame(said, log, late, LIMITS)
 
 
 def test_the_command_line_says_what_went_wrong(monkeypatch, capsys):
