@@ -8,7 +8,7 @@ from benchmarks.distributed.run import launch
 from denselayer import bench
 
 RANKS = 2
-SIZES = [8 * 2**power for power in range(24)]
+SIZES = [8 * 2**power for power in (*range(0, 23, 2), 23)]
 """Bytes: 8 B to 64 MiB."""
 ROWS = (64, 512)
 WIDTHS = (32, 64, 96, 128, 192, 256, 384, 512)
@@ -16,7 +16,7 @@ BLOCKS = [(rows, width) for rows in ROWS for width in WIDTHS]
 EXPANSION = 4
 ROUNDS = 15
 WAYS = ("unsplit", "split", "parts alone")
-ASLEEP = SIZES[::4][:3]
+ASLEEP = SIZES[::3][:3]
 """Sizes that are measured once more with the processors left to fall asleep."""
 
 
@@ -28,7 +28,7 @@ def operations(rows: int, width: int) -> int:
 def run(progress: Callable[[str], None]) -> bench.Samples:
     """Times by two processes with one thread each, taken on the first of them."""
     progress(f"allreduce: {RANKS} processes, {len(SIZES)} sizes, {len(BLOCKS)} blocks")
-    options = {"sizes": SIZES, "blocks": BLOCKS, "rounds": ROUNDS, "min_seconds": 0.02}
+    options = {"sizes": SIZES, "blocks": BLOCKS, "rounds": ROUNDS, "min_seconds": 0.015}
     first, *_ = launch("measure", RANKS, options=options, answer=30, timeout=150, steady=True)
     seconds = {tuple(name): [each / 1e9 for each in times] for name, times in first["ns"]}
     known = None if None in first["others"] else tuple(first["others"])
