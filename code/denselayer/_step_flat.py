@@ -99,7 +99,8 @@ class FlatParameters:
 
     def update(self, optimizer):
         """Take the optimiser's step on the whole buffer; its numbers are those of ``optimizer.step()``."""
-        if not {SGD: _sgd, Adam: _adam}[type(optimizer)](self, optimizer):
+        here = all(one.data is view for one, view in zip(self.parameters, self._values, strict=True))
+        if not (here and {SGD: _sgd, Adam: _adam}[type(optimizer)](self, optimizer)):
             optimizer.step()
 
 

@@ -1,5 +1,6 @@
 """One step of training on one batch: forward, loss, backward and update, fast where it can."""
 
+from itertools import pairwise
 from operator import is_
 
 import numpy as np
@@ -191,6 +192,16 @@ def _is_linear(module):
     return type(module) is nn.Linear
 
 
+def _has_its_sizes(layer):
+    rows = (layer.out_features,)
+    return layer.weight.shape == (*rows, layer.in_features) and (not layer.bias or layer.bias.shape == rows)
+
+
+def _fit_together(layers):
+    below, above = layers
+    return below.out_features == above.in_features
+
+
 def _methods(thing, *names):
     """The methods of these names, each as the class has it and as it was set on the object itself."""
     kind, own = type(thing), getattr(thing, "__dict__", {})
@@ -228,6 +239,8 @@ def _parameter_obstacle(parameters, updated):
 
 
 def _layer_obstacle(dense, modules):
+    if not (all(map(_has_its_sizes, dense)) and all(map(_fit_together, pairwise(dense)))):
+        return "the sizes of the layers, their weights and biases do not fit together"
     if len(set(map(id, modules))) != len(modules):
         return "one module stands twice"
     if not all(layer.input_gradient for layer in dense[1:]):

@@ -334,6 +334,40 @@ def test_what_has_no_fast_path_takes_the_plain_one_and_says_why(network, rule, w
     assert why in step.why and "plain" in repr(step)
 
 
+def resized(layer, *shape):
+    """The layer with a weight of another shape, and a bias that fits it; its sizes still tell the old one."""
+    layer.weight, layer.bias = nn.Parameter(np.full(shape, 0.1)), nn.Parameter(np.ones(shape[0]))
+
+
+def test_weights_of_other_sizes_than_the_layer_tells_take_the_plain_path():
+    network = chain(4, 5, 3)
+    resized(network[0], 7, 4)
+    resized(network[2], 3, 7)
+    step = compare(network, RULES["SGD"], batches([6, 6], 4, 3), fast=False)
+    assert "sizes" in step.why
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Sequential(nn.Linear(4, 5, rng=0), nn.Linear(6, 3, rng=0)), r"x has shape \(6, 5\), but"),
+        (lambda: resized_bias(1), r"bias has shape \(1,\)"),
+        (lambda: resized_bias(6, 5), r"bias has shape \(6, 5\)"),
+    ],
+)
+def test_layers_that_do_not_fit_together_get_the_plain_error(make, message):
+    network = make()
+    step = network.training_step(nn.CrossEntropyLoss(), RULES["SGD"](network.parameters()))
+    with pytest.raises(ValueError, match=f"linear: {message}"):
+        step(*next(batches([6], 4, 3)))
+
+
+def resized_bias(*shape):
+    network = chain(4, 5, 3)
+    network[0].bias = nn.Parameter(np.ones(shape))
+    return network
+
+
 def test_a_shared_parameter_takes_the_plain_path():
     network = chain(4, 4, 4)
     network[2].weight = network[0].weight
@@ -445,6 +479,20 @@ def test_release_returns_the_values_to_the_arrays_of_before():
         np.testing.assert_array_equal(mine, theirs)
     x, y = next(batches([6], 4, 3, seed=7))
     assert step(x, y) == plain_step(other, nn.CrossEntropyLoss(), optimizer, x, y)
+    same(network, other)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_an_update_is_not_lost_when_another_step_was_made_after_the_forward_pass(rule):
+    network = chain(4, 5, 3)
+    other = copy.deepcopy(network)
+    optimizer = rule(network.parameters())
+    x, y = next(batches([6], 4, 3))
+    first = network.training_step(nn.CrossEntropyLoss(), optimizer)
+    first.forward(x, y)
+    network.training_step(nn.CrossEntropyLoss(), optimizer)
+    first.update()
+    plain_step(other, nn.CrossEntropyLoss(), rule(other.parameters()), x, y)
     same(network, other)
 
 
