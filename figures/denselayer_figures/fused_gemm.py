@@ -485,10 +485,12 @@ def _ratio_panel(axes: Axes, cases: Sequence[bench.Case], variants: Sequence[str
 def ratios(*, variants: Sequence[str] | None = None, threads: Sequence[int] = (1, 2)) -> Figure:
     """How many times as fast as the plain expression of NumPy each way is, for every shape."""
     variants = list(_setting("ratio_variants", variants))
-    figure, panels = style.new_figure(5.8, 1.2 + 4.6 * len(threads), nrows=len(threads), squeeze=False)
+    figure, panels = style.new_figure(
+        5.8, 1.2 + 4.6 * len(threads), nrows=len(threads), squeeze=False, sharex=True
+    )
     for axes, count in zip(panels[:, 0], threads, strict=True):
         _ratio_panel(axes, _stored("forward").select(dtype="float32", threads=count), variants, "plain")
-        _log_ticks(axes, [0.1, 0.25, 0.5, 1, 2, 4])
+        _log_ticks(axes, [0.03, 0.1, 0.3, 1, 3, 10])
         axes.set_title("one thread" if count == 1 else f"{count} threads", loc="left")
     axes.set_xlabel("times as fast as plain NumPy")
     handles, labels = panels[0, 0].get_legend_handles_labels()
@@ -502,7 +504,7 @@ def backward(*, variants: Sequence[str] | None = None) -> Figure:
     variants = list(_setting("backward_variants", variants))
     figure, axes = style.new_figure(5.8, 5.2)
     _ratio_panel(axes, _stored("backward").select(dtype="float32", threads=1), variants, "plain")
-    _log_ticks(axes, [0.25, 0.5, 1, 2, 4])
+    _log_ticks(axes, [0.25, 0.5, 1, 2, 4, 8])
     axes.set_xlabel("times as fast as plain NumPy")
     figure.legend(loc="outside upper center", ncols=2, fontsize=10)
     return figure
