@@ -10,9 +10,9 @@ from denselayer import bench
 RANKS = 2
 SIZES = [8 * 2**power for power in (*range(0, 23, 2), 23)]
 """Bytes: 8 B to 64 MiB."""
-ROWS = (64, 512)
-WIDTHS = (32, 64, 96, 128, 192, 256, 384, 512)
-BLOCKS = [(rows, width) for rows in ROWS for width in WIDTHS]
+WIDTHS = {64: (64, 96, 128, 192, 256, 384, 512, 768), 512: (32, 48, 64, 96, 128, 192, 256, 384)}
+"""Of the blocks, for each number of rows: from where a split loses to where it pays."""
+BLOCKS = [(rows, width) for rows, widths in WIDTHS.items() for width in widths]
 EXPANSION = 4
 ROUNDS = 15
 WAYS = ("unsplit", "split", "parts alone")
