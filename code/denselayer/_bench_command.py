@@ -41,6 +41,8 @@ def add_arguments(parser):
 
 def run(args):
     """Measure, write the file, print the table; return the exit code."""
+    if args.output and args.output.is_dir():
+        raise IsADirectoryError(f"{args.output} is a folder: name a file in it, or another --output")
     if args.output and args.output.exists() and not args.force:
         raise FileExistsError(f"{args.output} is there already: name another --output, or say --force")
     if args.output and not args.output.resolve().parent.is_dir():
@@ -53,10 +55,10 @@ def run(args):
     except Stopped as stopped:
         samples, code = stopped.samples, 130
         _say(f"stopped: {len(samples.cases)} of {len(jobs)} cases were measured")
+    print(report(samples))
     if args.output and samples.cases:
         save(samples, args.output)
         _say(f"samples in {args.output}")
-    print(report(samples))
     return code
 
 
@@ -127,9 +129,10 @@ def _rows(case, limits):
 
 def _three(case, name, limits):
     """Rate, share of the bound, and speed over plain, as text."""
-    share = f"{case.fraction(name, limits):.0%}" if limits else "-"
+    rate = f"{case.rate(name) / 1e9:.1f} G/s" if case.operations else "-"
+    share = f"{case.fraction(name, limits):.0%}" if limits and case.operations and case.traffic else "-"
     speed = f"{case.ratio('plain', name).median:.2f}x" if "plain" in case.seconds else "-"
-    return [f"{case.rate(name) / 1e9:.1f} G/s", share, speed]
+    return [rate, share, speed]
 
 
 def _book(case):
@@ -159,10 +162,10 @@ def _say(text):
 
 
 def _numbers(text):
-    numbers = [int(part) for part in text.split(",")] if text.replace(",", "").isdigit() else []
-    if not numbers or 0 in numbers:
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of thread counts: say 1,2")
-    return sorted(set(numbers))
+    return sorted(set(map(int, parts)))
 
 
 def _seconds(text):
@@ -177,6 +180,6 @@ def _seconds(text):
 
 def _shape(text):
     parts = text.split(",")
-    if len(parts) != 3 or not all(part.isdigit() and int(part) for part in parts):
+    if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is no shape: say N,IN,OUT, such as 64,784,256")
     return text

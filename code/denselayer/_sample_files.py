@@ -38,8 +38,11 @@ def save(samples, path, overwrite=True):
     lines = [json.dumps(head, indent=1)[:-2] + ',\n "cases": [']
     lines += [",\n".join("  " + json.dumps(_packed(case)) for case in samples.cases), " ]\n}\n"]
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text("\n".join(lines), encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text("\n".join(lines), encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def load(path):

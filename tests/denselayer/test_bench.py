@@ -211,6 +211,13 @@ def test_a_file_is_replaced_only_on_request(tmp_path):
     assert bench.load(path).cases == ()
 
 
+def test_a_file_that_cannot_be_replaced_leaves_no_draft_behind(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError):
+        bench.save(bench.Samples("s", {}, ()), tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 def damaged(change):
     def make(text):
         content = json.loads(text)

@@ -1,5 +1,7 @@
 """``python -m denselayer bench``: its arguments, its file, its table beside the book's numbers."""
 
+from dataclasses import replace
+
 import pytest
 
 from denselayer import _bench_command, bench
@@ -87,6 +89,16 @@ def test_without_the_books_samples_its_columns_are_empty(measured, monkeypatch, 
     assert line[-3:] == ["-", "-", "-"]
 
 
+@pytest.mark.parametrize("name", ["operations", "traffic"])
+def test_what_a_case_of_the_book_does_not_count_is_an_empty_column(name, measured, monkeypatch, capsys):
+    theirs = replace(FORWARD, **{name: None})
+    samples = bench.Samples("s", {}, (*LIMITS, theirs))
+    monkeypatch.setattr(_bench_command, "stored", lambda name: samples)
+    assert main(["bench"]) == 0
+    [line] = [line.split() for line in capsys.readouterr().out.splitlines() if " fused " in line]
+    assert line[-2:] == ["-", "2.00x"]
+
+
 def test_the_file_can_be_read_and_is_not_replaced_silently(measured, book, tmp_path, capsys):
     path = tmp_path / "my.json"
     assert main(["bench", "--output", str(path)]) == 0
@@ -103,6 +115,21 @@ def test_the_file_can_be_read_and_is_not_replaced_silently(measured, book, tmp_p
 def test_a_folder_that_is_not_there_is_noticed_before_anything_is_measured(measured, tmp_path, capsys):
     assert main(["bench", "--output", str(tmp_path / "no" / "my.json")]) == 1
     assert "there is no folder" in capsys.readouterr().err and measured == []
+
+
+def test_a_folder_in_the_place_of_the_file_is_never_replaced(measured, tmp_path, capsys):
+    assert main(["bench", "--output", str(tmp_path), "--force"]) == 1
+    assert "is a folder" in capsys.readouterr().err and measured == []
+
+
+def test_what_was_measured_is_shown_even_if_it_cannot_be_kept(measured, book, tmp_path, capsys, monkeypatch):
+    def refuse(samples, path):
+        raise PermissionError(f"no right to write {path}")
+
+    monkeypatch.setattr(_bench_command, "save", refuse)
+    assert main(["bench", "--output", str(tmp_path / "my.json")]) == 1
+    shown = capsys.readouterr()
+    assert " fused " in shown.out and "no right to write" in shown.err
 
 
 def test_control_c_writes_and_shows_what_was_measured(monkeypatch, book, tmp_path, capsys):
@@ -135,6 +162,9 @@ def test_shapes_threads_and_time_decide_the_jobs(measured, book):
         (["bench", "--shapes", "3,0,2"], "is no shape"),
         (["bench", "--threads", "two"], "'two' is no list of thread counts"),
         (["bench", "--threads", "0"], "is no list of thread counts"),
+        (["bench", "--threads", "1,,2"], "'1,,2' is no list of thread counts"),
+        (["bench", "--threads", "²"], "'²' is no list of thread counts"),
+        (["bench", "--shapes", "²,2,2"], "'²,2,2' is no shape"),
         (["bench", "--seconds", "-3"], "is no time in seconds"),
         (["bench", "--seconds", "nan"], "is no time in seconds"),
     ],
