@@ -77,13 +77,16 @@ def test_forward_is_exact_up_to_a_few_roundings(module, name, dtype):
         assert forward_errors(run(), shape, dtype) < FEW_ROUNDINGS, shape
 
 
-def test_the_tile_errs_at_most_twice_as_much_as_numpy():
-    for shape in SHAPES:
-        plain, tile = (
-            forward_errors(make(*variant, shape, "float32")(), shape, "float32", mean=True)
-            for variant in ((NUMPY, "plain"), (TILE, "packed"))
-        )
-        assert tile < 2 * plain, shape
+@pytest.mark.parametrize(
+    "shape", [(1, 784, 1000), (280, 784, 96), (700, 64, 64), (700, 256, 64), (98, 4096, 40)]
+)
+@pytest.mark.parametrize("mean", [False, True])
+def test_the_tile_errs_at_most_twice_as_much_as_numpy(shape, mean):
+    plain, tile = (
+        forward_errors(make(*variant, shape, "float32")(), shape, "float32", mean)
+        for variant in ((NUMPY, "plain"), (TILE, "packed"))
+    )
+    assert tile < max(2 * plain, 1.5)
 
 
 @pytest.mark.parametrize(("module", "name"), [each for each in FORWARD if each[0] != NUMPY])
