@@ -48,10 +48,12 @@ class Checkpoint(Module):
 
     def backward(self, d_out):
         """Compute the segment again from its input, pass the gradient back, keep its input alone."""
-        self.segment.forward(self._saved())
-        d_x = self.segment.backward(d_out)
-        _forget(self.segment)
-        return d_x
+        x = self._saved()
+        try:
+            self.segment.forward(x)
+            return self.segment.backward(d_out)
+        finally:
+            _forget(self.segment)
 
     def __repr__(self):
         return f"Checkpoint({self.segment!r})"
@@ -67,7 +69,8 @@ def checkpointed(network, every):
 
     Args:
         network: a `nn.Sequential`. Its modules are used, not copied, so train one of the two networks.
-        every: dense layers in a segment, 1 or more; what follows a layer stays with it.
+        every: dense layers in a segment, 1 or more; what follows a layer stays with it. A module that holds
+            more layers than that is a segment of its own.
 
     Returns:
         A `nn.Sequential` of Checkpoints. A parameter is named by segment and place, such as ``"0.2.weight"``.
@@ -92,9 +95,10 @@ def checkpointed(network, every):
         raise ValueError(complaint("checkpointed", "every is 0", "1 layer or more", "Choose every=1."))
     segments, layers = [[]], 0
     for module in network:
-        if isinstance(module, Linear):
-            if layers and layers % every == 0:
-                segments.append([])
-            layers += 1
+        inside = sum(isinstance(part, Linear) for part in module.modules())
+        if layers and inside and layers + inside > every:
+            segments.append([])
+            layers = 0
         segments[-1].append(module)
+        layers += inside
     return Sequential(*(Checkpoint(Sequential(*segment)) for segment in segments))

@@ -99,22 +99,28 @@ def knee(sizes, seconds, *, level=0.95, resamples=2000, rng=0):
 def _estimate(function, seconds, level, resamples, rng):
     """``function`` of the medians, and its percentiles when whole rounds are drawn again."""
     level = number("growth", "level", level, above=0, below=1)
-    rounds = seconds.shape[1]
-    shape = max(count("growth", "resamples", resamples), 1), rounds
-    drawn = generator("growth", rng).integers(rounds, size=shape)
+    rounds, resamples = seconds.shape[1], count("growth", "resamples", resamples)
+    if resamples == 0:
+        raise ValueError(complaint("growth", "resamples is 0", "1 or more", "Take 2000."))
+    drawn = generator("growth", rng).integers(rounds, size=(resamples, rounds))
     again = function(np.median(seconds[:, drawn], axis=2).T)
     low, high = np.quantile(again, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(float(function(np.median(seconds, axis=1))), float(low), float(high))
 
 
 def _checked(where, sizes, seconds):
-    sizes, seconds = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
+    advice = "Pass one row of times for each size, with one time for each round."
+    try:
+        sizes, seconds = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
+    except (TypeError, ValueError):
+        came = "sizes or seconds cannot be made an array of floats"
+        raise ValueError(complaint(where, came, "numbers, in rows of equal length", advice)) from None
     if sizes.ndim != 1 or len(sizes) < 2 or seconds.ndim != 2 or len(seconds) != len(sizes):
         came = f"sizes has shape {sizes.shape} and seconds {seconds.shape}"
-        advice = "Pass one row of times for each size, with one time for each round."
         raise ValueError(complaint(where, came, "(K,) and (K, R) with K of 2 or more", advice))
-    if seconds.shape[1] == 0 or not ((sizes > 0).all() and (seconds > 0).all()):
-        came = "a size or a time is missing, NaN or not above 0"
+    usable = [(values > 0) & np.isfinite(values) for values in (sizes, seconds)]
+    if seconds.shape[1] == 0 or not all(good.all() for good in usable):
+        came = "a size or a time is missing, NaN, infinite or not above 0"
         advice = "A logarithm and a ratio need positive numbers: repeat the run until the clock moves."
         raise ValueError(complaint(where, came, "numbers above 0", advice))
     return sizes, seconds

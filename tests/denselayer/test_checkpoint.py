@@ -175,6 +175,23 @@ def test_modules_before_the_first_layer_and_a_network_without_layers_stay_in_one
     assert checkpointed(nn.Sequential(), 1)(np.ones((2, 2))).shape == (2, 2)
 
 
+def test_layers_inside_of_other_modules_are_counted_too():
+    pairs = [nn.Sequential(nn.Linear(4, 4, rng=at), nn.ReLU()) for at in range(3)]
+    double = nn.Sequential(nn.Linear(4, 4, rng=3), nn.Linear(4, 4, rng=4))
+    network = nn.Sequential(nn.Tanh(), *pairs, double, nn.Linear(4, 4, rng=5))
+    assert [len(part.segment) for part in checkpointed(network, 1)] == [2, 1, 1, 1, 1]
+    assert [len(part.segment) for part in checkpointed(network, 2)] == [3, 1, 1, 1]
+    assert [len(part.segment) for part in checkpointed(network, 3)] == [4, 2]
+
+
+def test_a_backward_pass_that_fails_leaves_only_the_input_of_the_segment():
+    network = checkpointed(deep(3), 3)
+    network(np.ones((3, 6)))
+    with pytest.raises(ValueError, match="d_out has shape"):
+        network.backward(np.ones((3, 5)))
+    assert len(held(network)) == 1
+
+
 def test_backward_may_be_called_twice_and_adds():
     network = checkpointed(deep(2), 1)
     network(np.ones((3, 6)))

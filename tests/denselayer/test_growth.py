@@ -112,9 +112,14 @@ def test_inputs_stay_as_they_are_and_lists_will_do():
         ([1, 2], [[1.0], [0.0]], {}, "not above 0"),
         ([1, 2], [[1.0], [np.nan]], {}, "not above 0"),
         ([0, 2], [[1.0], [1.0]], {}, "not above 0"),
+        ([1, 2], [[1.0], [np.inf]], {}, "infinite"),
+        ([1, np.inf], [[1.0], [1.0]], {}, "infinite"),
+        ([1, 2], [[1.0], [1.0, 2.0]], {}, "one time for each round"),
+        (["a", "b"], [[1.0], [1.0]], {}, "numbers"),
         ([2, 2], [[1.0], [1.0]], {}, "all sizes are 2|sizes do not grow"),
         ([1, 2], [[1.0], [1.0]], {"level": 1}, "level is 1"),
         ([1, 2], [[1.0], [1.0]], {"resamples": -1}, "resamples is -1"),
+        ([1, 2], [[1.0], [1.0]], {"resamples": 0}, "resamples is 0"),
     ],
 )
 def test_bad_input_is_named(function, sizes, seconds, options, message):

@@ -8,7 +8,7 @@ from importlib import import_module, resources
 import pytest
 
 import denselayer
-from denselayer import bench, cost, data, functional, nn, optim, parallel, training
+from denselayer import bench, checkpoint, cost, data, functional, growth, nn, optim, parallel, training
 
 MODULES = [import_module(f"denselayer.{info.name}") for info in pkgutil.iter_modules(denselayer.__path__)]
 INHERITING = {"MSELoss", "CrossEntropyLoss", "BCEWithLogitsLoss"}
@@ -25,7 +25,7 @@ def public(module):
 
 REFERENCE = [
     pytest.param(thing, id=f"{module.__name__.partition('.')[2]}.{name}")
-    for module in (bench, functional, nn, optim, cost, data, parallel, training)
+    for module in (bench, functional, nn, optim, checkpoint, cost, data, growth, parallel, training)
     for name, thing in public(module)
 ]
 FUNCTIONS = [parameters for parameters in REFERENCE if inspect.isfunction(parameters.values[0])]
