@@ -75,7 +75,8 @@ class Worker:
         """Send a request and wait for its answer.
 
         Raises:
-            WorkerError: the worker raised, died, or gave no answer for ``timeout`` seconds (it is ended).
+            WorkerError: the worker raised or died; or it gave no answer for ``timeout`` seconds, or one that
+                makes no sense, and was ended.
         """
         self._signal("SIGCONT")
         try:
@@ -90,7 +91,10 @@ class Worker:
             raise WorkerError(f"no answer for {timeout:g} s, ended", alive=False) from None
         if line is None:
             raise WorkerError(self._obituary(), alive=False)
-        answer = json.loads(line)
+        answer = _answer(line)
+        if answer is None:
+            self.kill()
+            raise WorkerError(f"the answer {line.strip()[:40]!r} makes no sense, ended", alive=False)
         if "error" in answer:
             raise WorkerError(answer["error"], alive=True, unsupported=answer["unsupported"])
         return answer["result"]
@@ -144,6 +148,15 @@ class Worker:
             how = ": ".join(["the process " + how, *last])
         self.kill()
         return how
+
+
+def _answer(line):
+    """The answer of a worker, or None if something else has written this line."""
+    with suppress(ValueError):
+        answer = json.loads(line)
+        if isinstance(answer, dict):
+            return answer
+    return None
 
 
 def serve():

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from denselayer.bench import Unsupported
@@ -61,6 +62,13 @@ def exits(shape, dtype, threads):
 
 def is_killed_later(shape, dtype, threads):
     return later(lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def talks_nonsense(shape, dtype, threads):
+    for descriptor in range(3, 12):
+        with suppress(OSError):
+            os.write(descriptor, b"hello\n3\n")
+    return lambda: None
 
 
 def hangs(shape, dtype, threads):

@@ -24,7 +24,15 @@ def lost(function):
 @pytest.fixture(scope="module")
 def suite():
     """One run with variants that fail in all ways, and the lines that it reported."""
-    failing = ("cannot_be_made", "is_not_supported", "raises_later", "exits", "is_killed_later", "hangs")
+    failing = (
+        "cannot_be_made",
+        "is_not_supported",
+        "raises_later",
+        "exits",
+        "is_killed_later",
+        "talks_nonsense",
+        "hangs",
+    )
     variants = (variant("works"), *map(lost, failing))
     jobs = [replace(JOB, variants=variants, timeout=1.5), replace(JOB, variants=(variant("works"),))]
     lines = []
@@ -46,6 +54,7 @@ def test_what_works_is_measured_beside_what_fails(suite):
         ("raises_later", "failed: ZeroDivisionError: division by zero"),
         ("exits", "failed: the process ended with exit code 3: a last word"),
         ("is_killed_later", "failed: the process was ended by SIGTERM"),
+        ("talks_nonsense", "failed: the answer 'hello' makes no sense, ended"),
         ("hangs", "failed: no answer for 1.5 s, ended"),
     ],
 )
