@@ -105,6 +105,17 @@ def test_rounds_are_interleaved_over_processes_in_random_order_and_no_process_is
         assert not [number for number in processes if Path(f"/proc/{number}").exists()]
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="Linux tells the state of a process")
+def test_all_processes_but_the_one_at_work_are_stopped_and_those_of_other_threads_gone(tmp_path):
+    options = {"folder": str(tmp_path)}
+    variants = tuple(bench.Variant(name, HERE, "watches", name, options) for name in "abc")
+    jobs = [replace(JOB, variants=variants, rounds=3, threads=number) for number in (1, 2)]
+    bench.run("suite", jobs)
+    one, two = ((tmp_path / f"diary {number}").read_text().splitlines()[-9:] for number in (1, 2))
+    assert one == ["T"] * 9
+    assert two == ["T gone"] * 9
+
+
 def test_control_c_keeps_what_was_finished():
     def interrupt(text):
         if " 2/2" in text:

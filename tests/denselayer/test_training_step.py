@@ -81,7 +81,7 @@ def compare(network, rule, data, criterion=nn.CrossEntropyLoss, fast=True):
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_twenty_steps_are_bit_identical_to_the_plain_ones(rule, dtype):
     network = chain(20, 16, 12, 5, dtype=dtype)
-    compare(network, rule, batches([32, 32, 7, 1] * 5, 20, 5, dtype))
+    compare(network, rule, batches([7, 32, 32, 1] * 5, 20, 5, dtype))
 
 
 @FLOATS
@@ -165,6 +165,24 @@ def test_inputs_in_other_memory_orders_give_the_plain_numbers():
     compare(network, RULES["SGD"], [(np.asfortranarray(x[:, :20]), y), (x[:, ::2], y), (x[::-1, :20], y)])
 
 
+def test_the_order_is_chosen_anew_for_inputs_of_another_memory_order(monkeypatch):
+    orders = []
+
+    def spy(*arguments):
+        orders.append(arguments[-1])
+        return passes.Pass(*arguments)
+
+    monkeypatch.setattr("denselayer.training_step.order_of", lambda *_: "F")
+    monkeypatch.setattr("denselayer.training_step.Pass", spy)
+    network = chain(20, 16, 4)
+    step = network.training_step(nn.CrossEntropyLoss(), RULES["SGD"](network.parameters()))
+    x, y = next(batches([24], 20, 4))
+    for given in (x, np.asfortranarray(x), x):
+        step(given, y)
+    assert orders == ["F", "C"]
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_not_a_number_and_infinity_pass_as_in_the_plain_step(value):
     network = chain(4, 40, 3)
@@ -235,6 +253,47 @@ class TestWhatChangesBetweenSteps:
         setattr(self.other_optimizer, name, value)
         self.both()
         assert self.step.fast
+
+    @pytest.mark.parametrize("kind", ["SGD", "Adam"])
+    @pytest.mark.parametrize("name", ["lr", "weight_decay"])
+    def test_a_double_precision_hyperparameter_of_a_single_precision_network(self, kind, name):
+        network = chain(6, 8, 3, dtype=np.float32)
+
+        def rule(parameters):
+            optimizer = RULES[kind](parameters)
+            setattr(optimizer, name, np.float64(0.2))
+            return optimizer
+
+        compare(network, rule, batches([9] * 4, 6, 3, np.float32))
+
+    def test_parameters_that_took_different_numbers_of_steps(self):
+        network = chain(6, 8, 3)
+        other = copy.deepcopy(network)
+        optimizers = [RULES["Adam"](net.parameters()) for net in (network, other)]
+        step = network.training_step(nn.CrossEntropyLoss(), optimizers[0])
+        for x, y in batches([9] * 4, 6, 3):
+            step(x, y)
+            plain_step(other, nn.CrossEntropyLoss(), optimizers[1], x, y)
+            for optimizer in optimizers:
+                optimizer._state[1]["step"] += 5
+            same(network, other)
+
+    def test_a_parameter_that_the_optimiser_updates_no_more(self):
+        self.both()
+        for optimizer in (self.optimizer, self.other_optimizer):
+            optimizer.params.pop()
+            optimizer._state.pop()
+        x, y = next(self.data)
+        assert self.step(x, y) == plain_step(self.other, nn.CrossEntropyLoss(), self.other_optimizer, x, y)
+        for mine, theirs in zip(values(self.network), values(self.other), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert not self.step.fast
+
+    def test_an_input_gradient_that_is_computed_no_more(self):
+        self.both()
+        self.network[2].input_gradient = False
+        with pytest.raises(RuntimeError, match="returned no input gradient"):
+            self.step(*next(self.data))
 
     def test_loaded_state(self):
         self.both()
@@ -375,6 +434,46 @@ def test_a_shared_parameter_takes_the_plain_path():
     assert "share" in step.why
 
 
+def test_a_module_that_stands_twice_takes_the_plain_path():
+    network = chain(4, 5, 5, 3)
+    network._modules[3] = network[1]
+    step = compare(network, RULES["SGD"], batches([6, 6], 4, 3), fast=False)
+    assert "twice" in step.why
+
+
+def test_an_empty_batch_takes_the_plain_path():
+    network = chain(4, 5, 3)
+    before = network.state_dict()
+    step = network.training_step(nn.CrossEntropyLoss(), RULES["SGD"](network.parameters()))
+    assert np.isnan(step(np.ones((0, 4)), np.ones(0, int)))
+    assert not step.fast and "empty" in step.why
+    for name, array in network.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_loss_for_each_sample_takes_the_plain_path():
+    network = chain(4, 5, 3)
+    step = network.training_step(nn.CrossEntropyLoss("none"), RULES["SGD"](network.parameters()))
+    assert step(*next(batches([6], 4, 3))).shape == (6,)
+    assert not step.fast and "'none'" in step.why
+
+
+def test_a_layer_in_the_place_of_the_loss_gets_the_plain_error():
+    network = chain(4, 5, 3)
+    step = network.training_step(nn.ReLU(), RULES["SGD"](network.parameters()))
+    with pytest.raises(TypeError, match="positional argument"):
+        step(*next(batches([6], 4, 3)))
+
+
+def test_two_dtypes_get_the_plain_error_and_stay_as_they_are():
+    network = chain(4, 5, 3)
+    network._modules[2] = nn.Linear(5, 3, rng=0, dtype=np.float32)
+    step = network.training_step(nn.CrossEntropyLoss(), RULES["SGD"](network.parameters()))
+    with pytest.raises(TypeError, match="float32"):
+        step(*next(batches([6], 4, 3)))
+    assert [array.dtype for array in values(network)] == [np.float64] * 2 + [np.float32] * 2
+
+
 def test_class_probabilities_take_the_plain_path_and_class_indices_the_fast_one_again():
     network = chain(4, 5, 3)
     x, y = next(batches([6], 4, 3))
@@ -403,6 +502,13 @@ def test_bad_input_gets_the_plain_error_and_changes_nothing(x, y, error, message
         step(x, y)
     for name, array in network.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_target_of_another_dtype_gets_the_plain_error():
+    network = chain(4, 5, 3)
+    step = network.training_step(nn.MSELoss(), RULES["SGD"](network.parameters()))
+    with pytest.raises(TypeError, match="target has dtype float32"):
+        step(np.ones((6, 4)), np.ones((6, 3), np.float32))
 
 
 def test_values_and_gradients_are_views_of_two_buffers():
@@ -494,6 +600,18 @@ def test_an_update_is_not_lost_when_another_step_was_made_after_the_forward_pass
     first.update()
     plain_step(other, nn.CrossEntropyLoss(), rule(other.parameters()), x, y)
     same(network, other)
+
+
+def test_release_leaves_alone_what_another_step_has_taken():
+    network = chain(4, 5, 3)
+    arrays = values(network)
+    optimizer = RULES["SGD"](network.parameters())
+    first, second = (network.training_step(nn.CrossEntropyLoss(), optimizer) for _ in range(2))
+    taken = values(network)
+    first.release()
+    assert all(mine is array for mine, array in zip(values(network), taken, strict=True))
+    second.release()
+    assert all(mine is not array for mine, array in zip(values(network), arrays, strict=True))
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
