@@ -382,7 +382,7 @@ def _roof(axes: Axes, found: bench.Limits, reach: tuple[float, float]) -> None:
             gid=f"roof-{level}",
         )
         above = level == "L1"
-        place = reach[0] * (1.15 if above else 2.1)
+        place = reach[0] * (1.15 if above else 1.4)
         axes.annotate(
             level,
             (place, place * bandwidth / 1e9),
