@@ -10,6 +10,11 @@ from . import _blas
 from ._epilogue import FUNCTIONS
 from ._tiling import FEW_ENTRIES, STEP
 
+EXPENSIVE_OUTER = 4096
+"""NumPy multiplies a column by a row without its BLAS; from so many entries on that is slow."""
+UNSHARED_PRODUCT = 1 << 18
+"""The largest N * in * out for which OpenBLAS never wakes its threads."""
+
 
 @functools.cache
 def _pool():
@@ -184,8 +189,24 @@ def _back_at_once(plan, scratch, d_out, x, weight, z, gradients, options):
         d_pre = flat.reshape(z.shape)
     if d_x is not None:
         np.matmul(d_pre, weight, out=d_x)
+    if plan.batch == 1 and d_weight.size > EXPENSIVE_OUTER:
+        _outer(d_pre, x, d_weight, scratch)
+        np.copyto(d_bias, d_pre[0])
+        return
     np.matmul(d_pre.T, x, out=d_weight)
     np.matmul(scratch.ones(plan.batch), d_pre, out=d_bias)
+
+
+def _outer(d_pre, x, out, scratch):
+    """``d_pre.T @ x`` of one row, with a row of zeros below it, so that NumPy calls its BLAS."""
+    pairs = []
+    for name, row in (("d row", d_pre), ("x row", x)):
+        pair = scratch.get(name, 2 * row.size, np.zeros).reshape(2, row.size)
+        np.copyto(pair[:1], row)
+        pairs.append(pair)
+    columns, rows = pairs[0].T, pairs[1]
+    for a, b in _pieces(0, len(out), max(1, UNSHARED_PRODUCT // rows.size)):
+        np.matmul(columns[a:b], rows, out=out[a:b])
 
 
 def _add_both(totals, parts):

@@ -70,6 +70,17 @@ def test_gradients_of_every_cut(activation, options, cut):
         assert_close(actual, d_pre, x, weight, expected)
 
 
+@pytest.mark.parametrize("shape", [(1, 200, 100), (1, 3, 5000), (1, 5000, 3), (1, 200_000, 2)], ids=str)
+def test_one_row_is_an_outer_product_with_nan_and_infinities_where_they_belong(shape):
+    d_out, x, weight, z = problem(*shape, np.float32)
+    x[0, :3], d_out[0, :2] = (np.nan, np.inf, 0.0), (np.inf, np.nan)
+    for _ in range(2):
+        actual = fused.linear_act_backward(d_out, x, weight, z, "identity")
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(actual.d_weight, d_out.T * x)
+        np.testing.assert_array_equal(actual.d_bias, d_out[0])
+
+
 @pytest.mark.parametrize(("activation", "options"), CASES, ids=str)
 def test_agrees_with_automatic_differentiation(activation, options):
     for shape in ((40, 7, 5), (2100, 16, 9)):
