@@ -86,9 +86,9 @@ class ColumnParallelLinear:
     def __init__(self, devices, weight, bias=None, *, gather_output=False):
         _check_layer("ColumnParallelLinear", weight, bias)
         self.devices = devices
-        self.weight = devices.split(weight, 0)
+        self.weight = _copies(devices.split(weight, 0))
         self.has_bias = bias is not None
-        self.bias = devices.split(bias, 0) if self.has_bias else [None] * devices.count
+        self.bias = _copies(devices.split(bias, 0)) if self.has_bias else [None] * devices.count
         self.gather_output = gather_output
         self._x = None
 
@@ -157,9 +157,9 @@ class RowParallelLinear:
     def __init__(self, devices, weight, bias=None, *, input_is_parallel=True):
         _check_layer("RowParallelLinear", weight, bias)
         self.devices = devices
-        self.weight = devices.split(weight, 1)
+        self.weight = _copies(devices.split(weight, 1))
         self.has_bias = bias is not None
-        self.bias = devices.replicate(bias) if self.has_bias else None
+        self.bias = _copies(devices.replicate(bias)) if self.has_bias else None
         self.input_is_parallel = input_is_parallel
         self._x = None
 
@@ -321,6 +321,11 @@ class DataParallelMLP:
             [part[at].reshape(gradient.shape) for part in cut] if there else None
             for at, (gradient, there) in enumerate(zip(gradients[0], has, strict=True))
         ]
+
+
+def _copies(arrays):
+    """An array of its own for each device, so that one may be updated in place."""
+    return [array.copy() for array in arrays]
 
 
 def _check_layer(where, weight, bias):

@@ -272,6 +272,16 @@ def test_the_ring_is_the_one_that_passes_messages_one_by_one(count, numbers, see
     assert devices.sent == sent
 
 
+@pytest.mark.parametrize("kind", [ColumnParallelLinear, RowParallelLinear])
+def test_every_device_has_weights_of_its_own(kind):
+    weight, bias = np.ones((4, 6)), np.ones(4)
+    layer = kind(Devices(2), weight, bias)
+    for part in (*layer.weight, *layer.bias):
+        part -= 0.5
+    np.testing.assert_array_equal([weight.min(), bias.min()], 1)
+    np.testing.assert_array_equal(layer.devices.join(layer.bias, 0), 0.5)
+
+
 def test_what_comes_in_is_not_changed_and_what_goes_out_is_not_shared():
     devices = Devices(3)
     arrays = [whole_numbers(5, seed=p) for p in range(3)]
