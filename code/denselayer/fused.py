@@ -133,6 +133,21 @@ def _ready(x, weight, bias, out, x_dtype, weight_dtype, bias_dtype, out_dtype, a
     return _shared_workspace(*x, *bias, activation, x_dtype, threads, False)
 
 
+def _ready_for(workspace, plan, *key):
+    """The workspace to use where arrays of these shapes and dtypes fit the plan, or None."""
+    ready = _ready(*key, _blas.threads())
+    if workspace is None:
+        return ready if plan is None or ready and ready.plan == plan else None
+    own = workspace.plan
+    if (
+        ready is None
+        or (plan is not own and plan is not None)
+        or (ready.plan is not own and ready.plan != own)
+    ):
+        return None
+    return workspace
+
+
 def _owners(*arrays):
     """Whether plainly no two of the arrays share memory: each owns its own, and none comes twice."""
     for array in arrays:
@@ -140,6 +155,31 @@ def _owners(*arrays):
             return False
     present = [id(array) for array in arrays if array is not None]
     return len(set(present)) == len(present)
+
+
+def _owns(out, x, weight, bias):
+    """As `_owners`, for the output of plain arrays, in less time."""
+    if out is x or out is weight or out is bias:
+        return False
+    return out.base is x.base is weight.base is bias.base is None
+
+
+def _ready_backward(workspace, plan, activation, d_out, x, weight, z, targets):
+    """The workspace to use where plain arrays fit and plainly lie apart, or None for a closer look."""
+    arrays = d_out, x, weight, z, *targets
+    dtype = getattr(x, "dtype", None)
+    for array in arrays:
+        if type(array) is not np.ndarray or array.base is not None or array.dtype is not dtype:
+            return None
+    d_x, d_weight, d_bias = targets
+    if d_out.shape != z.shape or d_x.shape != x.shape or d_weight.shape != weight.shape:
+        return None
+    if len(set(map(id, arrays))) < len(arrays) or not (d_out.flags.c_contiguous and z.flags.c_contiguous):
+        return None
+    if not (d_x.flags.carray and d_weight.flags.carray and d_bias.flags.carray):
+        return None
+    shapes = x.shape, weight.shape, d_bias.shape, d_out.shape
+    return _ready_for(workspace, plan, *shapes, dtype, dtype, dtype, dtype, str(activation))
 
 
 def linear_act(
@@ -189,12 +229,11 @@ def linear_act(
     >>> linear_act(np.array([[2.0, 4.0, 1.0]]), weight, np.array([3.0, -1.0, -4.0]))
     array([[2. , 1.5, 0. ]])
     """
-    if plan is workspace is pre is None and type(x) is type(weight) is type(bias) is type(out) is np.ndarray:
+    if pre is None and not options and type(x) is type(weight) is type(bias) is type(out) is np.ndarray:
         shapes = x.shape, weight.shape, bias.shape, out.shape
-        ready = _ready(
-            *shapes, x.dtype, weight.dtype, bias.dtype, out.dtype, str(activation), _blas.threads()
-        )
-        if ready and not options and out.flags.carray and _owners(out, x, weight, bias):
+        dtypes = x.dtype, weight.dtype, bias.dtype, out.dtype
+        ready = _ready_for(workspace, plan, *shapes, *dtypes, str(activation))
+        if ready and out.flags.carray and _owns(out, x, weight, bias):
             forward(ready, x, weight, bias, out, out, options)
             return out
     where = "linear_act"
@@ -290,6 +329,12 @@ def linear_act_backward(
     >>> linear_act_backward(one, 2 * one, 3 * one, 6 * one)
     LinearGradients(d_x=array([[3.]]), d_weight=array([[2.]]), d_bias=array([1.]))
     """
+    targets = d_x, d_weight, d_bias
+    if input_gradient and not options and activation != "identity":
+        ready = _ready_backward(workspace, plan, activation, d_out, x, weight, out_or_pre, targets)
+        if ready:
+            backward(ready, d_out, x, weight, out_or_pre, targets, options)
+            return LinearGradients(*targets)
     where = "linear_act_backward"
     x, weight = _check_linear(where, x, weight)
     options = _check_options(where, activation, options)

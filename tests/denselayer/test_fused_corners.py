@@ -80,3 +80,70 @@ def test_without_rows_the_gradients_are_zero_whatever_the_plan():
     junk = {"d_weight": np.full((4, 5), 7, "float32"), "d_bias": np.full(4, 7, "float32")}
     found = fused.linear_act_backward(d_out, x, weight, d_out, plan=chosen, **junk)
     assert not found.d_weight.any() and not found.d_bias.any()
+
+
+def places(x, weight):
+    return {"d_x": np.empty_like(x), "d_weight": np.empty_like(weight), "d_bias": np.empty_like(weight[:, 0])}
+
+
+@pytest.mark.parametrize("shape", [(1, 80, 100), (64, 30, 20), (2100, 16, 16)], ids=str)
+@pytest.mark.parametrize("activation", ["identity", "relu", "silu", "gelu"])
+def test_the_short_way_and_the_long_way_give_the_same_bits(shape, activation):
+    x, weight, bias, d_out = layer(*shape)
+    chosen = fused.plan(*shape, activation=activation)
+    out = np.empty_like(d_out)
+    expected = fused.linear_act(x, weight, bias, activation)
+    for other in ({}, {"plan": chosen}, {"workspace": fused.Workspace(chosen)}):
+        assert fused.linear_act(x, weight, bias, activation, out=out, **other) is out
+        np.testing.assert_array_equal(out, expected)
+        gradients = places(x, weight)
+        found = fused.linear_act_backward(d_out, x, weight, out, activation, **gradients, **other)
+        assert [id(one) for one in found] == [id(one) for one in gradients.values()]
+        long = fused.linear_act_backward(d_out, x, weight, out, activation)
+        for one, another in zip(found, long, strict=True):
+            np.testing.assert_array_equal(one, another)
+
+
+@pytest.mark.parametrize("where", ["plan", "workspace", "both"])
+def test_the_short_way_takes_no_plan_for_another_layer_and_follows_its_own(where):
+    x, weight, bias, d_out = layer(40, 6, 5)
+    out = np.empty_like(d_out)
+
+    def given(chosen):
+        workspace = fused.Workspace(chosen)
+        both = {"plan": chosen, "workspace": workspace}
+        return both if where == "both" else {where: both[where]}
+
+    for wrong in (
+        fused.plan(41, 6, 5),
+        fused.plan(40, 6, 5, dtype="float64"),
+        fused.plan(40, 6, 5, activation="tanh"),
+    ):
+        with pytest.raises(ValueError, match="the plan is for"):
+            fused.linear_act(x, weight, bias, out=out, **given(wrong))
+        with pytest.raises(ValueError, match="the plan is for"):
+            fused.linear_act_backward(d_out, x, weight, out, **places(x, weight), **given(wrong))
+    cut = {"product": "rows", "block": 7, "chunk": 7, "at_once": False}
+    own = dataclasses.replace(fused.plan(40, 6, 5), **cut)
+    np.testing.assert_allclose(
+        fused.linear_act(x, weight, bias, out=out, **given(own)), fused.linear_act(x, weight, bias), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("wrong", ["d_x", "d_weight", "d_bias"])
+def test_the_short_way_back_checks_what_it_writes_to(wrong):
+    x, weight, bias, d_out = layer(4, 4, 4)
+    out = fused.linear_act(x, weight, bias)
+    good = places(x, weight)
+    for bad, error in (
+        (np.empty(3, "float32"), "has shape"),
+        (d_out, "shares memory"),
+        (good[wrong].copy(), "read-only"),
+    ):
+        if error == "shares memory" and wrong == "d_bias":
+            continue
+        bad.flags.writeable = error != "read-only"
+        with pytest.raises(ValueError, match=f"{wrong}.* {error}|{wrong} is {error}|{wrong} {error}"):
+            fused.linear_act_backward(d_out, x, weight, out, **good | {wrong: bad})
+    with pytest.raises(TypeError, match=wrong):
+        fused.linear_act_backward(d_out, x, weight, out, **good | {wrong: good[wrong].astype("float64")})
