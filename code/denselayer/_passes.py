@@ -125,10 +125,10 @@ def _at_once(plan, scratch, x, weight, bias, pre, out, options):
     """The forward pass in one piece; the shortest way, for small layers.
 
     One row goes through ``np.dot``, which takes a microsecond less than ``np.matmul`` and has its bits where
-    both arrays are contiguous.
+    both arrays are contiguous; only for a single weight it keeps the sign of a negative zero.
     """
     z = pre.reshape(-1)
-    if plan.batch == 1 and x.flags.c_contiguous and weight.flags.c_contiguous:
+    if plan.batch == 1 and weight.size != 1 and x.flags.c_contiguous and weight.flags.c_contiguous:
         np.dot(x, weight.T, out=pre)
     else:
         np.matmul(x, weight.T, out=pre)

@@ -64,6 +64,16 @@ def test_two_arrays_over_one_foreign_buffer_are_found_to_overlap():
         fused.linear_act(x, np.ones((6, 6)), out=out)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("in_features", [1, 2])
+@pytest.mark.parametrize("out_features", [1, 2])
+def test_a_sum_of_negative_zeros_has_the_sign_that_linear_gives_it(in_features, out_features, dtype):
+    x, weight = np.zeros((1, in_features), dtype), -np.ones((out_features, in_features), dtype)
+    assert fused.plan(1, in_features, out_features, activation="identity", dtype=dtype).bit_identical
+    out = fused.linear_act(x, weight, None, "identity")
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(F.linear(x, weight)))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 5])
 def test_the_promise_of_the_same_bits_holds_for_any_strides(n, dtype):
