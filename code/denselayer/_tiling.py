@@ -160,6 +160,8 @@ def _plan(n, i, o, activation, dtype, threads, keep):
     product, small, reason = _product(n, i, o, threads)
     tile = _tile(n, o)
     chunk = _rows_in(l2_bytes() // (4 if keep else 2), n, o * dtype.itemsize, small or tile)
+    if small and n * o * dtype.itemsize <= 2 * l2_bytes() and not keep:
+        chunk = n
     backward, backward_small = _backward(n, i, o, threads)
     gradient = o * dtype.itemsize
     if backward_small:

@@ -137,7 +137,7 @@ def _ready_for(workspace, plan, *key):
     """The workspace to use where arrays of these shapes and dtypes fit the plan, or None."""
     ready = _ready(*key, _blas.threads())
     if workspace is None:
-        return ready if plan is None or ready and ready.plan == plan else None
+        return ready if plan is None or (ready and ready.plan == plan) else None
     own = workspace.plan
     if (
         ready is None
