@@ -194,7 +194,7 @@ def _back_at_once(plan, scratch, d_out, x, weight, z, gradients, options):
         np.copyto(d_bias, d_pre[0])
         return
     np.matmul(d_pre.T, x, out=d_weight)
-    np.matmul(scratch.ones(plan.batch), d_pre, out=d_bias)
+    np.dot(scratch.ones(plan.batch), d_pre, out=d_bias)
 
 
 def _outer(d_pre, x, out, scratch):

@@ -39,6 +39,9 @@ class Workspace:
     def __init__(self, plan):
         self.plan = plan
         self.shared = False
+        n, i, o = plan.batch, plan.in_features, plan.out_features
+        self.key = (n, i), (o, i), (o,), (n, o), *[plan.dtype] * 4, plan.activation
+        """What plain arrays must be to fit, as `_ready` takes it."""
         self._local = threading.local()
 
     def scratch(self):
@@ -135,17 +138,13 @@ def _ready(x, weight, bias, out, x_dtype, weight_dtype, bias_dtype, out_dtype, a
 
 def _ready_for(workspace, plan, *key):
     """The workspace to use where arrays of these shapes and dtypes fit the plan, or None."""
-    ready = _ready(*key, _blas.threads())
+    threads = _blas.threads()
     if workspace is None:
+        ready = _ready(*key, threads)
         return ready if plan is None or (ready and ready.plan == plan) else None
     own = workspace.plan
-    if (
-        ready is None
-        or (plan is not own and plan is not None)
-        or (ready.plan is not own and ready.plan != own)
-    ):
-        return None
-    return workspace
+    fits = key == workspace.key and own.threads == threads and key[-1] not in OPTIONS
+    return workspace if fits and (plan is None or plan is own) else None
 
 
 def _owners(*arrays):
