@@ -109,6 +109,7 @@ class TrainingStep:
         if self._flat is not None:
             self._flat.release()
         self._flat = self._pass = None
+        self._marks = ()
 
     def __reduce__(self):
         return type(self), (self.network, self.criterion, self.optimizer)
@@ -154,7 +155,8 @@ class TrainingStep:
     def _new_pass(self, x):
         if len(x) > self._memory.rows:
             self._memory, self._passes = Memory(len(x), self._dtype), {}
-        chain = [module for module in self._modules if type(module) not in (nn.Sequential, nn.Identity)]
+        first, *others = (module for module in self._modules if type(module) is not nn.Sequential)
+        chain = [first, *(module for module in others if type(module) is not nn.Identity)]
         by_row = x.flags.c_contiguous
         order = order_of(chain, len(x), self._dtype) if by_row else "C"
         found = Pass(chain, self.criterion, self._flat, self._memory, len(x), order)

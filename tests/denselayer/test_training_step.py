@@ -182,6 +182,14 @@ def test_the_order_is_chosen_anew_for_inputs_of_another_memory_order(monkeypatch
     assert orders == ["F", "C"]
 
 
+@FLOATS
+def test_an_identity_before_the_first_layer_gives_the_plain_numbers_in_any_memory_order(dtype):
+    for width, rows in ((128, 16), (64, 128), (33, 2)):
+        network = nn.Sequential(nn.Sequential(nn.Identity()), *chain(width, 33, 7, dtype=dtype))
+        data = batches([rows] * 4, width, 7, dtype)
+        compare(network, RULES["SGD"], [(np.asfortranarray(x), y) for x, y in data])
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_not_a_number_and_infinity_pass_as_in_the_plain_step(value):
@@ -600,6 +608,17 @@ def test_an_update_is_not_lost_when_another_step_was_made_after_the_forward_pass
     first.update()
     plain_step(other, nn.CrossEntropyLoss(), rule(other.parameters()), x, y)
     same(network, other)
+
+
+def test_a_step_may_go_on_after_release_though_nobody_holds_the_arrays_of_before():
+    network = chain(4, 5, 3)
+    other = copy.deepcopy(network)
+    step = network.training_step(nn.CrossEntropyLoss(), RULES["momentum"](network.parameters()))
+    optimizer = RULES["momentum"](other.parameters())
+    for x, y in batches([6] * 4, 4, 3):
+        step.release()
+        assert step(x, y) == plain_step(other, nn.CrossEntropyLoss(), optimizer, x, y)
+        same(network, other)
 
 
 def test_release_leaves_alone_what_another_step_has_taken():
