@@ -7,6 +7,7 @@ import numpy as np
 from .nn import BCEWithLogitsLoss, CrossEntropyLoss, Linear, MSELoss, ReLU
 
 _MOST_ROWS_BY_COLUMN = 256
+_LEAST_WIDTH_BY_COLUMN = 64
 _ONES = 16
 
 
@@ -94,7 +95,8 @@ def best_order(layers, rows, dtype):
 
     For ``x @ weight.T`` by row the library transposes the many weights while it packs them; by column, the
     few rows of the batch. Both orders ask for the same sums, yet a library may add them up differently: a
-    trial on random numbers tells.
+    trial on random numbers tells. Narrow hidden layers are left out: they gain nothing, and their few short
+    sums may agree by chance.
 
     Args:
         layers: ((in_features, out_features), ...) of the dense layers, first to last.
@@ -105,6 +107,8 @@ def best_order(layers, rows, dtype):
     'C'
     """
     if dtype != np.float32 or not 2 <= rows <= _MOST_ROWS_BY_COLUMN or len(layers) < 2:
+        return "C"
+    if min(width for _, width in layers[:-1]) < _LEAST_WIDTH_BY_COLUMN:
         return "C"
     last = len(layers) - 1
     orders = [("C" if i == 0 else "F", "C" if i == last else "F") for i in range(len(layers))]

@@ -139,6 +139,7 @@ def test_both_orders_of_the_hidden_values_are_compared_before_one_is_taken(monke
     passes.best_order.cache_clear()
     monkeypatch.setattr(passes, "_same_bits", lambda *_: True)
     assert passes.best_order(sizes, 128, dtype) == "F"
+    assert passes.best_order(((16, 2), (2, 1)), 33, dtype) == "C"
     passes.best_order.cache_clear()
 
 
