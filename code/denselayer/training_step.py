@@ -15,6 +15,7 @@ _LOSSES = (nn.CrossEntropyLoss, nn.MSELoss, nn.BCEWithLogitsLoss)
 _PASSES, _RULES = ("forward", "backward"), ("zero_grad", "step", "_update")
 _METHODS = {kind: _PASSES for kind in (nn.Linear, nn.Sequential, *_ACTIVATIONS, *_LOSSES)}
 _METHODS |= {SGD: _RULES, Adam: _RULES}
+_MOST_PASSES = 16
 _ORIGINAL = {
     kind: [method for name in names for method in (getattr(kind, name), None)]
     for kind, names in _METHODS.items()
@@ -155,6 +156,8 @@ class TrainingStep:
     def _new_pass(self, x):
         if len(x) > self._memory.rows:
             self._memory, self._passes = Memory(len(x), self._dtype), {}
+        if len(self._passes) == _MOST_PASSES:
+            self._passes.clear()
         first, *others = (module for module in self._modules if type(module) is not nn.Sequential)
         chain = [first, *(module for module in others if type(module) is not nn.Identity)]
         by_row = x.flags.c_contiguous

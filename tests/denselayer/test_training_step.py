@@ -126,6 +126,12 @@ def test_every_loss_is_bit_identical(kind, reduction, dtype):
     compare(chain(4, 6, 3, dtype=dtype), lambda p: optim.SGD(p, lr=1e-3), data, lambda: kind(reduction))
 
 
+def test_ever_new_batch_sizes_do_not_fill_the_memory():
+    network = chain(4, 8, 3)
+    step = compare(network, RULES["SGD"], batches(range(40, 0, -1), 4, 3))
+    assert len(step._passes) <= 16
+
+
 def test_a_single_linear_is_a_network_too():
     compare(nn.Linear(4, 3, rng=0), RULES["SGD"], batches([8, 8], 4, 3))
 
