@@ -438,10 +438,9 @@ def roofline(
             *zip(*points, strict=True), "*", color=style.RED, markersize=9, label="your machine", gid="mine"
         )
     _log_ticks(axes, [0.5, 2, 8, 32, 128, 512])
-    axes.set_xlim(0.18, 1000)
-    bottom, _ = axes.get_ylim()
     _log_ticks(axes, [5, 10, 20, 50, 100, 200, 500], "y")
-    axes.set_ylim(max(0.8 * bottom, 3), 1.4 * limits(threads).peak["float32"] / 1e9)
+    axes.set_xlim(0.18, 1000)
+    axes.set_ylim(0.7 * axes.dataLim.y0, 1.4 * limits(threads).peak["float32"] / 1e9)
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("10⁹ operations per second")
     axes.grid(True)
