@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -188,10 +189,11 @@ def _value(target: Target, case: bench.Case, limits: bench.Samples | None):
     best = min(rivals, key=case.median)
     note = best if len(target.against) > 1 else ""
     if target.kind == "overhead":
-        ratio = case.ratio(target.variant, best)
-        return ratio.median - 1, (ratio.low - 1, ratio.high - 1), note
-    ratio = case.ratio(best, target.variant)
-    return ratio.median, (ratio.low, ratio.high), note
+        ratio, shift = case.ratio(target.variant, best), 1
+    else:
+        ratio, shift = case.ratio(best, target.variant), 0
+    interval = None if math.isnan(ratio.low) else (ratio.low - shift, ratio.high - shift)
+    return ratio.median - shift, interval, note
 
 
 def _measured(line: Line) -> str:

@@ -11,6 +11,8 @@ from .init import generator
 class Estimate(NamedTuple):
     """A number drawn from measurements, and the interval that resampling the rounds gives for it.
 
+    An interval for a level of 0.95 holds the true number in about 95% of all cases, from 5 rounds on.
+
     >>> print(Estimate(1.5, 1.25, 1.75))
     1.50 [1.25, 1.75]
     """
@@ -35,7 +37,8 @@ def loglog_slope(sizes, seconds, *, level=0.95, resamples=2000, rng=0):
 
     Returns:
         An Estimate. The interval is about noise from round to round. It does not say that the points lie on
-        a line: look at them, or compare the slopes of two halves.
+        a line: look at them, or compare the slopes of two halves. Its coverage is about ``level`` from 5
+        rounds on, and less with fewer.
 
     Raises:
         ValueError: shapes that do not fit, or a number that is not above 0.
@@ -74,7 +77,7 @@ def knee(sizes, seconds, *, level=0.95, resamples=2000, rng=0):
 
     Returns:
         An Estimate of the size at which the two lines meet: time of the first size, divided by time per unit
-        of the last.
+        of the last. The coverage of its interval is about ``level`` from 5 rounds on, and less with fewer.
 
     Raises:
         ValueError: shapes that do not fit, sizes that do not grow, or a number that is not above 0.

@@ -60,6 +60,13 @@ def test_an_overhead_is_to_be_small():
     assert "5.0% (5.0% to 5.0%)" in text and "< 10%" in text and "pass" in text
 
 
+def test_too_few_rounds_for_an_interval_show_none():
+    target = Target("t", "fused", ("plain",), least={EVERY: 1.5})
+    few = bench.Case("a", {"plain": [2.0] * 4, "fused": [1.0] * 4}, {}, operations=1)
+    text = targets.table(targets.evaluate(suites(few), [target]))
+    assert "2.00x" in text and "nan" not in text and "pass" in text
+
+
 def test_a_share_of_the_peak_needs_the_limits():
     target = Target("t", "numba", (), kind="peak", least={"a": 0.85})
     assert evaluate(target, case("a", numba=0.00125), peak=0.001) == [("a", 0.8, False)]
