@@ -11,8 +11,10 @@ while it is in the cache. The sums of d_weight stay in the order of the tiles un
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -30,7 +32,7 @@ from benchmarks.kernels.numba_tile import (
     tile_function,
 )
 from benchmarks.kernels.vectors import Emitter, address, lanes
-from denselayer._validate import complaint
+from denselayer._validate import complaint, quiet
 
 BLOCK = 252
 """Samples that are gated, used and left: 18 tiles of 14 rows, and a chunk of the sum over the batch."""
@@ -197,11 +199,27 @@ def outer_function(parallel: bool) -> Callable:
     return on_threads(run) if parallel else run
 
 
+class Arrays(NamedTuple):
+    """Where the results of a `Backward` lie, and its working memory, for one thread that calls it."""
+
+    d_x: np.ndarray
+    d_weight: np.ndarray
+    panels: np.ndarray
+    sums: np.ndarray
+    bias_sums: np.ndarray
+    spaces: tuple[np.ndarray, ...]
+
+
 class Backward:
-    """d_x, d_weight and d_bias of a layer with ReLU, into arrays that are made once for a shape."""
+    """d_x, d_weight and d_bias of a layer with ReLU, into arrays that are made once for a shape.
+
+    Each thread that calls has arrays of its own: threads may share a Backward. The next call of the same
+    thread overwrites what the last one returned.
+    """
 
     def __init__(self, batch: int, in_features: int, out_features: int, dtype: str, threads: int = 1) -> None:
         self.shape, self.dtype = (batch, in_features, out_features), dtype
+        self.arrays: dict[int, Arrays] = {}
         operations = 4 * batch * in_features * out_features
         if operations == 0:
             return
@@ -211,21 +229,35 @@ class Backward:
         self.weight_tile = tile_for(out_features, in_features, dtype)
         width = self.tile.vectors * lanes(dtype)
         self.wide, self.high = max(in_features, width), max(out_features, lanes(dtype))
+
+    def _arrays(self) -> Arrays:
+        """The arrays of the thread that calls."""
+        thread = threading.get_ident()
+        if thread not in self.arrays:
+            self.arrays[thread] = self._new_arrays()
+        return self.arrays[thread]
+
+    def _new_arrays(self) -> Arrays:
+        dtype, side, count = self.dtype, lanes(self.dtype), len(self.parts)
+        width = self.tile.vectors * side
         panels, tiles = -(-self.wide // width), -(-self.high // self.weight_tile.rows)
-        self.d_x = np.empty((batch, self.wide), dtype)
-        self.d_weight = np.empty((self.high, self.wide), dtype)
-        self.panels = np.empty((panels, self.high, width), dtype)
-        self.sums = np.empty((len(self.parts), panels, tiles, self.weight_tile.rows, width), dtype)
-        self.bias_sums = np.empty((len(self.parts), -(-self.high // lanes(dtype)), lanes(dtype)), dtype)
-        rows, copied = BLOCK + self.tile.rows, self.wide * self.d_x.itemsize >= DIRECT_BYTES
-        count = len(self.parts)
-        self.spaces = (
-            np.empty((count, rows, self.high + lanes(dtype)), dtype),
+        rows, copied = BLOCK + self.tile.rows, self.wide * np.dtype(dtype).itemsize >= DIRECT_BYTES
+        spaces = (
+            np.empty((count, rows, self.high + side), dtype),
             np.empty((count, rows if copied else 0, width), dtype),
             np.zeros((count, (self.tile.rows + 1) * width), dtype),
             np.empty((count, 0, 0), dtype),
         )
+        return Arrays(
+            d_x=np.empty((self.shape[0], self.wide), dtype),
+            d_weight=np.empty((self.high, self.wide), dtype),
+            panels=np.empty((panels, self.high, width), dtype),
+            sums=np.empty((count, panels, tiles, self.weight_tile.rows, width), dtype),
+            bias_sums=np.empty((count, -(-self.high // side), side), dtype),
+            spaces=spaces,
+        )
 
+    @quiet
     def __call__(self, d_out, out, x, weight):
         """d_out and out (N, out), x (N, in), weight (out, in)."""
         batch, depth, features = self.shape
@@ -245,33 +277,30 @@ class Backward:
         cut, collect = panel_functions(self.dtype, self.tile.vectors)
         run = backward_function(self.dtype, self.tile, self.weight_tile, len(self.parts) > 1)
         nothing = np.zeros(self.wide, self.dtype)
-        cut(weight, self.panels)
-        self.sums.fill(0)
-        self.bias_sums.fill(0)
-        arrays = (d_out, out, x, self.panels, nothing, self.d_x, self.sums, self.bias_sums)
+        own = self._arrays()
+        cut(weight, own.panels)
+        own.sums.fill(0)
+        own.bias_sums.fill(0)
+        arrays = (d_out, out, x, own.panels, nothing, own.d_x, own.sums, own.bias_sums)
         parts = [(*rows, number) for number, rows in enumerate(self.parts)]
-        run_parts(run, parts, *arrays, *self.spaces)
-        for sums in self.sums[1:]:
-            self.sums[0] += sums
-        collect(self.sums[0], self.d_weight)
-        return self.d_x[:, :depth], self.d_weight[:features, :depth], self._d_bias()
+        run_parts(run, parts, *arrays, *own.spaces)
+        for sums in own.sums[1:]:
+            own.sums[0] += sums
+        collect(own.sums[0], own.d_weight)
+        return own.d_x[:, :depth], own.d_weight[:features, :depth], self._d_bias(own.bias_sums)
 
     def _outer(self, d_out, out, x, weight):
         features, depth = weight.shape
+        own = self._arrays()
+        d_x, d_weight = own.d_x[:, :depth], own.d_weight[:features, :depth]
         parts = split(depth, self.threads, lanes(self.dtype))
         d_z = np.where(out > 0, d_out, 0).astype(self.dtype, copy=False)
-        arrays = (
-            d_z[0],
-            x[0],
-            np.ascontiguousarray(weight),
-            self.d_x[0, :depth],
-            self.d_weight[:features, :depth],
-        )
+        arrays = d_z[0], x[0], np.ascontiguousarray(weight), d_x[0], d_weight
         run_parts(outer_function(len(parts) > 1), parts, *arrays)
-        return self.d_x[:, :depth], self.d_weight[:features, :depth], d_z[0]
+        return d_x, d_weight, d_z[0]
 
-    def _d_bias(self):
-        features, sums = self.shape[2], self.bias_sums.sum(axis=0)
+    def _d_bias(self, bias_sums):
+        features, sums = self.shape[2], bias_sums.sum(axis=0)
         d_bias = np.empty(self.high, self.dtype)
         side = sums.shape[1]
         d_bias[: len(sums[:-1]) * side] = sums[:-1].ravel()

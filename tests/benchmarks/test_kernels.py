@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -206,6 +207,36 @@ def test_backward_tile_on_two_threads():
     )
     for single, double in zip(one, two, strict=True):
         np.testing.assert_allclose(double, single, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch", [1, 300])
+def test_threads_may_share_a_backward(batch):
+    numba_backward = pytest.importorskip("benchmarks.kernels.numba_backward")
+    shape = sizes((batch, 64, 96))
+    x, weight, _ = inputs.layer(shape, "float32")
+    d_out, out = inputs.upstream(shape, "float32"), np.ones((batch, 96), np.float32)
+    shared = numba_backward.Backward(batch, 64, 96, "float32")
+
+    def wrong(k):
+        d_x, d_weight, d_bias = shared(k * d_out, out, x, weight)
+        true = (k * d_out @ weight, k * d_out.T @ x, k * d_out.sum(axis=0))
+        return max(np.abs(a - b).max() for a, b in zip((d_x, d_weight, d_bias), true, strict=True))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(wrong, [np.float32(k % 4) for k in range(100)])) < 1e-2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_backward_tile_lets_what_is_not_finite_pass_silently(value, threads):
+    numba_backward = pytest.importorskip("benchmarks.kernels.numba_backward")
+    x, weight, _ = inputs.layer(sizes((300, 64, 96)), "float32")
+    d_out, out = inputs.upstream(sizes((300, 64, 96)), "float32"), np.ones((300, 96), np.float32)
+    d_out[0, 3], d_out[-1, 3] = value, -value
+    d_x, d_weight, d_bias = numba_backward.Backward(300, 64, 96, "float32", threads)(d_out, out, x, weight)
+    assert np.isnan(d_bias[3]) and np.isfinite(d_bias[4]) and not np.isfinite(d_x[[0, -1]]).any()
+    assert not np.isfinite(d_weight[3]).any()
 
 
 def test_backward_tile_of_nothing_is_zero():
