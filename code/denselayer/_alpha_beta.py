@@ -120,7 +120,9 @@ def fit_alpha_beta(nbytes, seconds, devices=2, *, resamples=2000, seed=0):
         An `AlphaBeta`.
 
     Raises:
-        ValueError: fewer than two sizes, a size without times, times that are not positive.
+        ValueError: fewer than two sizes, a size without times, times that are not positive, or no resample
+            with two different sizes.
+        TypeError: sizes or times that are no list.
 
     Source:
         Weighted least squares on the median of each size. Its weights make relative errors count, so that 8
@@ -144,9 +146,11 @@ def fit_alpha_beta(nbytes, seconds, devices=2, *, resamples=2000, seed=0):
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(sizes), size=(count("fit_alpha_beta", "resamples", resamples), len(sizes)))
     drawn = drawn[sizes[drawn].min(axis=1) < sizes[drawn].max(axis=1)]
+    if not len(drawn):
+        came = f"none of {resamples} resamples has two different sizes"
+        raise ValueError(complaint("fit_alpha_beta", came, "one or more", "Take resamples=2000."))
     redrawn = np.array([_medians(rng, times, len(drawn)) for times in samples])
     lines = _line(sizes[drawn], redrawn[drawn, np.arange(len(drawn))[:, None]])
-    lines = lines if len(lines) else np.array([[start, slope]])
     starts, slopes = np.quantile(lines, [0.025, 0.975], axis=0).T
     steps = 2 * (devices - 1)
     per_byte = devices / steps
@@ -185,6 +189,10 @@ def _measured(nbytes, seconds, devices):
     where = "fit_alpha_beta"
     if devices == 1:
         raise ValueError(complaint(where, "devices is 1", "2 or more", "One device sends nothing."))
+    for name, values in (("nbytes", nbytes), ("seconds", seconds)):
+        if not isinstance(values, list | tuple | np.ndarray) or getattr(values, "ndim", 1) == 0:
+            advice = "Pass one entry for each size."
+            raise TypeError(complaint(where, f"{name} is {describe(values)}", "a list", advice))
     sizes = np.array([number(where, f"nbytes[{at}]", size, low=0) for at, size in enumerate(nbytes)])
     if len(set(sizes.tolist())) < 2:
         came = f"{len(set(sizes.tolist()))} different sizes came"

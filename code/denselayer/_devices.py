@@ -1,5 +1,6 @@
 """Simulated devices in a ring, and the four exchanges between them that are counted."""
 
+import operator
 from typing import NamedTuple
 
 import numpy as np
@@ -74,15 +75,14 @@ class Devices:
     def split(self, x, axis):
         """A piece of ``x`` for each device, in order, as equal as can be; the last may be empty."""
         x = float_array("split", "x", x)
-        if x.ndim == 0:
-            came = "x has shape ()"
-            raise ValueError(complaint("split", came, "an array with axes", "Replicate a single number."))
+        axis = _axis("split", axis, x)
         ends = np.cumsum(_ring.piece_sizes(x.shape[axis], self.count))[:-1]
         return np.split(x, ends, axis=axis)
 
     def take(self, arrays, axis):
         """The piece along ``axis`` that each device takes of the whole array that it has."""
-        arrays = self.check("take", arrays)
+        arrays = self._check_equal("take", arrays)
+        axis = _axis("take", axis, arrays[0])
         ends = np.cumsum(_ring.piece_sizes(arrays[0].shape[axis], self.count))
         whole = (np.moveaxis(array, axis, 0) for array in arrays)
         pieces = [array[start:end] for array, start, end in zip(whole, [0, *ends[:-1]], ends, strict=True)]
@@ -90,7 +90,8 @@ class Devices:
 
     def join(self, pieces, axis):
         """The pieces put together, for us who look on; no device gets the result."""
-        return np.concatenate(self.check("join", pieces), axis=axis)
+        pieces, axis = self._check_pieces("join", pieces, axis)
+        return np.concatenate(pieces, axis=axis)
 
     def all_reduce(self, arrays):
         """The sum of the arrays, on every device: `reduce_scatter`, then `all_gather`.
@@ -138,7 +139,7 @@ class Devices:
         Returns:
             A list of P equal arrays.
         """
-        pieces = self.check("all_gather", pieces)
+        pieces, axis = self._check_pieces("all_gather", pieces, axis)
         whole = np.concatenate(pieces, axis=axis)
         sizes = np.array([piece.size for piece in pieces], dtype=np.int64)
         held = np.zeros((self.count, self.count, sizes.max()), whole.dtype)
@@ -184,8 +185,41 @@ class Devices:
         return arrays
 
     def _check_equal(self, where, arrays):
-        for p, array in enumerate(self.check(where, arrays)):
+        arrays = self.check(where, arrays)
+        for p, array in enumerate(arrays):
             same_shape(where, "arrays[0]", arrays[0], f"arrays[{p}]", array)
+        return arrays
+
+    def _check_pieces(self, where, pieces, axis):
+        """The pieces and the axis; ValueError unless they fit together along it."""
+        pieces = self.check(where, pieces)
+        axis = _axis(where, axis, pieces[0])
+        for p, piece in enumerate(pieces):
+            if _without(piece.shape, axis) != _without(pieces[0].shape, axis):
+                came = f"arrays[{p}] has shape {piece.shape}, and arrays[0] has {pieces[0].shape}"
+                expected = f"shapes that differ along axis {axis} alone"
+                raise ValueError(complaint(where, came, expected, "Make the pieces with split."))
+        return pieces, axis
 
     def _note(self, name, numbers, steps, held):
         self.calls.append(Call(name, tuple((numbers * held.itemsize).tolist()), steps))
+
+
+def _axis(where, axis, array):
+    """The axis, counted from the front; TypeError or ValueError unless the array has it."""
+    if array.ndim == 0:
+        came, advice = "an array has shape ()", "Replicate a single number."
+        raise ValueError(complaint(where, came, "an array with axes", advice))
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        came = f"axis is {describe(axis)}"
+        raise TypeError(complaint(where, came, "a whole number", "Pass an int, such as 0.")) from None
+    if not -array.ndim <= number < array.ndim:
+        came, expected = f"axis is {number} and the shape {array.shape}", f"{-array.ndim} to {array.ndim - 1}"
+        raise ValueError(complaint(where, came, expected, "Choose one of its axes."))
+    return number % array.ndim
+
+
+def _without(shape, axis):
+    return len(shape), shape[:axis], shape[axis + 1 :]

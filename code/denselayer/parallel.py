@@ -215,6 +215,10 @@ class ParallelMLP:
         up, down: ``(weight, bias)`` of the first and the second layer; a bias may be None.
         activation: one of the names in ``ACTIVATIONS``.
 
+    Raises:
+        ValueError: shapes do not fit, or an unknown activation.
+        TypeError: a layer that is no pair, not float32 or float64, or two dtypes.
+
     Source:
         M. Shoeybi and others, "Megatron-LM: training multi-billion parameter language models using model
         parallelism" (2019).
@@ -233,8 +237,8 @@ class ParallelMLP:
     """
 
     def __init__(self, devices, up, down, activation="relu"):
-        self.up = ColumnParallelLinear(devices, *_layer("up", up))
-        self.down = RowParallelLinear(devices, *_layer("down", down))
+        up, down = _layers("ParallelMLP", up, down)
+        self.up, self.down = ColumnParallelLinear(devices, *up), RowParallelLinear(devices, *down)
         self._activation = _activation("ParallelMLP", activation)
         self._z = None
 
@@ -264,6 +268,10 @@ class DataParallelMLP:
         up, down: ``(weight, bias)`` of the first and the second layer; a bias may be None.
         activation: one of the names in ``ACTIVATIONS``.
 
+    Raises:
+        ValueError: shapes do not fit, or an unknown activation.
+        TypeError: a layer that is no pair, not float32 or float64, or two dtypes.
+
     Source:
         S. Li and others, "PyTorch Distributed: experiences on accelerating data parallel training" (2020),
         which averages.
@@ -281,7 +289,7 @@ class DataParallelMLP:
 
     def __init__(self, devices, up, down, activation="relu"):
         self.devices = devices
-        self.layers = _layer("up", up), _layer("down", down)
+        self.layers = _layers("DataParallelMLP", up, down)
         self._activation = _activation("DataParallelMLP", activation)
         self._kept = None
 
@@ -343,12 +351,20 @@ def _check_layer(where, weight, bias):
     same_dtype(where, "weight", weight, "bias", bias)
 
 
-def _layer(name, layer):
-    if not isinstance(layer, tuple | list) or len(layer) != 2:
-        advice = f"Pass {name}=(weight, None) for a layer without bias."
-        came = f"{name} is {describe(layer)}"
-        raise TypeError(complaint("MLP", came, "a pair (weight, bias)", advice))
-    return tuple(layer)
+def _layers(where, up, down):
+    """Both layers as pairs (weight, bias) that fit together."""
+    for name, layer in (("up", up), ("down", down)):
+        if not isinstance(layer, tuple | list) or len(layer) != 2:
+            advice = f"Pass {name}=(weight, None) for a layer without bias."
+            raise TypeError(complaint(where, f"{name} is {describe(layer)}", "a pair (weight, bias)", advice))
+        _check_layer(f"{where}, {name}", *layer)
+    first, second = up[0], down[0]
+    same_dtype(where, "up[0]", first, "down[0]", second)
+    if second.shape[1] != len(first):
+        came = f"the weights of up and down have shapes {first.shape} and {second.shape}"
+        expected = f"(out_features, {len(first)}) for down"
+        raise ValueError(complaint(where, came, expected, "The inputs of down are the outputs of up."))
+    return tuple(up), tuple(down)
 
 
 def _activation(where, name):

@@ -317,6 +317,15 @@ def test_the_bias_of_split_inputs_is_added_once():
         (lambda d: d.all_reduce([np.ones(2), np.ones(2), np.ones(2, "f4")]), TypeError, "float32"),
         (lambda d: d.all_reduce([np.ones(2, int)] * 3), TypeError, "float32 or float64"),
         (lambda d: d.split(np.float64(1.0), 0), ValueError, "axes"),
+        (lambda d: d.split(np.ones(3), 5), ValueError, r"axis is 5 and the shape \(3,\); expected -1 to 0"),
+        (lambda d: d.split(np.ones(3), 0.5), TypeError, "whole number"),
+        (lambda d: d.take([np.ones(3)] * 3, 1), ValueError, "take: axis is 1"),
+        (lambda d: d.take([np.ones(3), np.ones(3), np.ones(4)], 0), ValueError, r"arrays\[2\]"),
+        (lambda d: d.reduce_scatter([np.ones(3)] * 3, -2), ValueError, "axis is -2"),
+        (lambda d: d.all_gather([np.ones(3)] * 3, 1), ValueError, "all_gather: axis is 1"),
+        (lambda d: d.all_gather([np.ones((2, 3))] * 2 + [np.ones((3, 2))]), ValueError, "axis 0 alone"),
+        (lambda d: d.all_gather([np.ones((2, 3))] * 2 + [np.ones(2)], -1), ValueError, "axis 1 alone"),
+        (lambda d: d.join([np.ones((2, 3))] * 2 + [np.ones((3, 2))], 0), ValueError, "join: .*axis 0 alone"),
         (lambda d: d.broadcast(np.ones(2), root=3), ValueError, "0 to 2"),
         (
             lambda d: RowParallelLinear(d, np.ones((2, 3))).backward([np.ones((1, 2))] * 3),
@@ -416,9 +425,34 @@ def test_at_the_paying_width_split_and_unsplit_take_equally_long(rows, devices):
     assert seconds(0.9 * width, devices) > seconds(0.9 * width, 1)
 
 
+@pytest.mark.parametrize("kind", [ParallelMLP, DataParallelMLP])
+@pytest.mark.parametrize(
+    ("up", "down", "error", "message"),
+    [
+        ((np.ones((4, 3)), None), (np.ones((3, 5)), None), ValueError, r"\(3, 5\); expected \(out_f.*, 4\)"),
+        (("weight", None), (np.ones((3, 4)), None), TypeError, "up: weight is a str"),
+        ((np.ones((4, 3)), None), (np.ones((3, 4)), "bias"), TypeError, "down: bias is a str"),
+        ((np.ones((4, 3)), None), (np.ones((3, 4), "f4"), None), TypeError, "one dtype"),
+        ((np.ones((4, 3)), None), np.ones((3, 4)), TypeError, "down is an array.*pair"),
+    ],
+)
+def test_layers_that_make_no_block_are_refused_when_it_is_made(kind, up, down, error, message):
+    with pytest.raises(error, match=f"{kind.__name__}.*{message}"):
+        kind(Devices(2), up, down)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "seconds"), [(8, [1.0]), ([8, 16], 1.0), (np.array(8.0), [1.0]), ("88", [1.0])]
+)
+def test_what_is_no_list_of_measurements_is_refused(nbytes, seconds):
+    with pytest.raises(TypeError, match="fit_alpha_beta: .* expected a list"):
+        parallel.fit_alpha_beta(nbytes, seconds)
+
+
 @pytest.mark.parametrize(
     ("action", "message"),
     [
+        (lambda: parallel.fit_alpha_beta([8, 16], [1.0, 2.0], resamples=0), "none of 0 resamples"),
         (lambda: parallel.fit_alpha_beta([8, 8], [[1.0], [1.0]]), "different sizes"),
         (lambda: parallel.fit_alpha_beta([8, 16], [[1.0]]), "times for each size"),
         (lambda: parallel.fit_alpha_beta([8, 16], [[1.0], []]), "empty"),
