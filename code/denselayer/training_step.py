@@ -8,6 +8,7 @@ import numpy as np
 from . import nn
 from ._step_flat import FlatParameters
 from ._step_passes import Memory, Pass, order_of
+from ._validate import complaint, describe
 from .optim import SGD, Adam
 
 _ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.GELU, nn.SiLU, nn.Softplus, nn.Identity)
@@ -16,6 +17,11 @@ _PASSES, _RULES = ("forward", "backward"), ("zero_grad", "step", "_update")
 _METHODS = {kind: _PASSES for kind in (nn.Linear, nn.Sequential, *_ACTIVATIONS, *_LOSSES)}
 _METHODS |= {SGD: _RULES, Adam: _RULES}
 _MOST_PASSES = 16
+_NEEDED = {
+    "network": (("__call__", "backward"), "a Module"),
+    "criterion": (("__call__", "backward"), "a loss, such as nn.MSELoss()"),
+    "optimizer": (("zero_grad", "step"), "an optimiser, such as optim.SGD(network.parameters(), lr=0.1)"),
+}
 _ORIGINAL = {
     kind: [method for name in names for method in (getattr(kind, name), None)]
     for kind, names in _METHODS.items()
@@ -45,6 +51,9 @@ class TrainingStep:
         criterion: a loss module whose ``reduction`` gives one number.
         optimizer: one of ``optim``, made over ``network.parameters()``.
 
+    Raises:
+        TypeError: one of the three lacks the methods that a step calls.
+
     Attributes:
         fast: whether the latest step took the fast path (before the first: whether that could).
         why: one sentence on the reason.
@@ -71,6 +80,7 @@ class TrainingStep:
     """
 
     def __init__(self, network, criterion, optimizer):
+        _check(network=network, criterion=criterion, optimizer=optimizer)
         self.network, self.criterion, self.optimizer = network, criterion, optimizer
         self._flat = self._pass = None
         self._prepare()
@@ -182,6 +192,14 @@ class TrainingStep:
 
 
 _CLEAR = "all layers, the loss and the optimiser have a fast path"
+
+
+def _check(**parts):
+    for name, part in parts.items():
+        methods, example = _NEEDED[name]
+        if isinstance(part, type) or not all(callable(getattr(part, method, None)) for method in methods):
+            came, expected = f"{name} is {describe(part)}", f"an object with {' and '.join(methods)}"
+            raise TypeError(complaint("TrainingStep", came, expected, f"Pass {example}."))
 
 
 def _every_module(module, found):

@@ -473,6 +473,15 @@ def test_a_loss_for_each_sample_takes_the_plain_path():
     assert not step.fast and "'none'" in step.why
 
 
+@pytest.mark.parametrize("missing", ["network", "criterion", "optimizer"])
+@pytest.mark.parametrize("wrong", [None, 3, "step", optim.SGD])
+def test_what_cannot_make_a_step_is_refused_at_once(missing, wrong):
+    network = chain(4, 5, 3)
+    parts = {"criterion": nn.MSELoss(), "optimizer": RULES["SGD"](network.parameters()), "network": network}
+    with pytest.raises(TypeError, match=f"TrainingStep: {missing} is .*; expected an object with"):
+        TrainingStep(**parts | {missing: wrong})
+
+
 def test_a_layer_in_the_place_of_the_loss_gets_the_plain_error():
     network = chain(4, 5, 3)
     step = network.training_step(nn.ReLU(), RULES["SGD"](network.parameters()))
