@@ -1,6 +1,7 @@
 """Measure this machine with what is in the package, and print its numbers beside the book's."""
 
 import argparse
+import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -47,6 +48,9 @@ def run(args):
         raise FileExistsError(f"{args.output} is there already: name another --output, or say --force")
     if args.output and not args.output.resolve().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {args.output.resolve().parent}: make it first")
+    if args.output and not os.access(args.output.resolve().parent, os.W_OK | os.X_OK):
+        folder = args.output.resolve().parent
+        raise PermissionError(f"no file can be written in {folder}: name an --output in another folder")
     threads = args.threads or ([1, 2] if cores() > 1 else [1])
     jobs = within(limits_jobs(threads) + layer_jobs(threads, args.shapes), args.seconds)
     code = 0

@@ -1,5 +1,6 @@
 """``python -m denselayer bench``: its arguments, its file, its table beside the book's numbers."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -115,6 +116,14 @@ def test_the_file_can_be_read_and_is_not_replaced_silently(measured, book, tmp_p
 def test_a_folder_that_is_not_there_is_noticed_before_anything_is_measured(measured, tmp_path, capsys):
     assert main(["bench", "--output", str(tmp_path / "no" / "my.json")]) == 1
     assert "there is no folder" in capsys.readouterr().err and measured == []
+
+
+def test_a_folder_without_the_right_to_write_is_noticed_before_anything_is_measured(
+    measured, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    assert main(["bench", "--output", str(tmp_path / "my.json")]) == 1
+    assert "no file can be written in" in capsys.readouterr().err and measured == []
 
 
 def test_a_folder_in_the_place_of_the_file_is_never_replaced(measured, tmp_path, capsys):
