@@ -90,7 +90,11 @@ class Plan:
     backward_at_once: bool
     """Whether slopes and products are one piece each."""
     bit_identical: bool
-    """Whether the output has the same bits as that of ``functional``."""
+    """Whether the output has the same bits as that of ``functional``.
+
+    The promise is for a plan made for the number of threads that the BLAS uses. It leaves out the sign of
+    NaN.
+    """
     reason: str = field(compare=False)
 
     def __str__(self):

@@ -221,8 +221,9 @@ def linear_act(
 
     Notes:
         Equation: eq-fused-forward.
-        The result has the same bits as that of ``functional`` where ``plan.bit_identical``; elsewhere each
-        entry may be rounded in another order. NaN stays NaN.
+        The result has the same bits as that of ``functional`` where ``plan.bit_identical``, with a plan made
+        for the number of threads in use; elsewhere each entry may be rounded in another order. NaN stays NaN,
+        but its sign may differ.
 
     >>> weight = np.array([[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]])
     >>> linear_act(np.array([[2.0, 4.0, 1.0]]), weight, np.array([3.0, -1.0, -4.0]))
