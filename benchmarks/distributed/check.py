@@ -37,6 +37,7 @@ def main(rank: int, ranks: int) -> dict[str, Any]:
             wanted = {key: true[key] for key in found} if name != "by hand" else _parts(true, rank, ranks)
             report[f"{name}, {kind}"] = _compare(found, wanted, kind) | {"exchanges": exchanges}
     report["uneven averages"] = uneven_averages(rank, ranks)
+    report["uneven library"] = uneven_library(rank, ranks)
     return report
 
 
@@ -112,6 +113,15 @@ def uneven_averages(rank: int, ranks: int) -> float:
     wrapped = DistributedDataParallel(layer)
     wrapped(mine).mean().backward()
     return (layer.weight.grad - rows.mean()).item()
+
+
+def uneven_library(rank: int, ranks: int) -> str:
+    """What `parallelize_module` says to a hidden width that the processes do not divide; "" if it works."""
+    try:
+        library(*_data("whole", HIDDEN["by hand"]), rank, ranks)
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+    return ""
 
 
 def _counted(module: nn.Module, x: Tensor, d_out: Tensor) -> tuple[Tensor, dict]:

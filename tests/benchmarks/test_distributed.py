@@ -100,6 +100,10 @@ def test_a_split_block_exchanges_once_each_way_and_data_parallel_only_backward(r
         assert all("reduce" in name for each in exchanges.values() for name in each)
 
 
+def test_the_library_refuses_a_hidden_width_that_the_processes_do_not_divide(reports):
+    assert all("11" in report["uneven library"] for report in reports)
+
+
 def test_the_average_over_ranks_is_wrong_for_unequal_batches(reports):
     assert {report["uneven averages"] for report in reports} == {-1.0}
 
