@@ -1,6 +1,19 @@
 """The dense layer, forward and backward, in NumPy: the package of the book "The Dense Layer"."""
 
-from . import agreement, bench, cost, data, functional, fused, gradcheck, layouts, nn, optim, parallel, training
+from . import (
+    agreement,
+    bench,
+    cost,
+    data,
+    functional,
+    fused,
+    gradcheck,
+    layouts,
+    nn,
+    optim,
+    parallel,
+    training,
+)
 
 __all__ = [
     "agreement",
