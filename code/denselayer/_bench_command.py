@@ -1,11 +1,11 @@
 """Measure this machine with what is in the package, and print its numbers beside the book's."""
 
 import argparse
-import os
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from . import cost
 from ._limits import Limits, limits_jobs
@@ -48,9 +48,8 @@ def run(args):
         raise FileExistsError(f"{args.output} is there already: name another --output, or say --force")
     if args.output and not args.output.resolve().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {args.output.resolve().parent}: make it first")
-    if args.output and not os.access(args.output.resolve().parent, os.W_OK | os.X_OK):
-        folder = args.output.resolve().parent
-        raise PermissionError(f"no file can be written in {folder}: name an --output in another folder")
+    if args.output:
+        _try_to_write(args.output.resolve().parent)
     threads = args.threads or ([1, 2] if cores() > 1 else [1])
     jobs = within(limits_jobs(threads) + layer_jobs(threads, args.shapes), args.seconds)
     code = 0
@@ -64,6 +63,14 @@ def run(args):
         save(samples, args.output)
         _say(f"samples in {args.output}")
     return code
+
+
+def _try_to_write(folder):
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        came = f"no file can be written in {folder} ({error.strerror})"
+        raise PermissionError(f"{came}: name an --output in another folder") from None
 
 
 def layer_jobs(threads, shapes=SHAPES):

@@ -1,6 +1,6 @@
 """``python -m denselayer bench``: its arguments, its file, its table beside the book's numbers."""
 
-import os
+import errno
 from dataclasses import replace
 
 import pytest
@@ -121,9 +121,12 @@ def test_a_folder_that_is_not_there_is_noticed_before_anything_is_measured(measu
 def test_a_folder_without_the_right_to_write_is_noticed_before_anything_is_measured(
     measured, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    def refuse(dir):
+        raise OSError(errno.EROFS, f"Read-only: {dir}")
+
+    monkeypatch.setattr(_bench_command, "TemporaryFile", refuse)
     assert main(["bench", "--output", str(tmp_path / "my.json")]) == 1
-    assert "no file can be written in" in capsys.readouterr().err and measured == []
+    assert f"written in {tmp_path} (Read-only: {tmp_path})" in capsys.readouterr().err and measured == []
 
 
 def test_a_folder_in_the_place_of_the_file_is_never_replaced(measured, tmp_path, capsys):
