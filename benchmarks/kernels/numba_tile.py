@@ -100,7 +100,8 @@ def tile_function(dtype: str, tile: Tile) -> Callable:
             with builder.if_then(v.exists(carry)):
                 for row, sums in enumerate(totals):
                     for total, column in zip(sums, columns, strict=True):
-                        v.add(total, v.load(v.at(carry, v.whole(row * width * tile.vectors), column)))
+                        before = v.at(carry, v.whole(row * width * tile.vectors), column)
+                        v.add(total, v.load(before))
 
             floor = v.splat(floor)
             for row, sums in enumerate(totals):
