@@ -3,11 +3,10 @@
 import matplotlib
 import numpy as np
 import pytest
-from drawn import artists
+from drawn import artists, check_apart, check_readable, check_saved
 
 matplotlib.use("Agg")
 
-from matplotlib.text import Text
 
 from denselayer import bench, cost
 from denselayer_figures import scaling_measured
@@ -47,22 +46,14 @@ def scaling_samples():
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_from_the_stored_samples(name, tmp_path):
     figure = getattr(scaling_measured, name)()
-    figure.savefig(tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").stat().st_size > 5_000
-    assert figure.get_facecolor()[3] == 0
-    assert figure.get_size_inches()[0] <= 6
-    written = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
-    assert min(text.get_fontsize() for text in written) >= 10
+    check_saved(figure, tmp_path / "figure.png")
+    check_readable(figure)
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_of_a_panel_lies_on_another(name):
     figure = getattr(scaling_measured, name)()
-    figure.canvas.draw()
-    for axes in figure.axes:
-        boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
-        for at, box in enumerate(boxes):
-            assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+    check_apart(figure)
 
 
 def test_a_sweep_reads_sizes_and_rounds_and_chooses_a_program():
