@@ -220,14 +220,14 @@ def _check_linear(where, x, weight):
     return x, weight
 
 
-def _check_bias(where, bias, x, weight):
+def _check_bias(where, bias, weight, like_name, like):
     bias = float_array(where, "bias", bias)
     if bias.ndim != 1 or bias.shape[0] != weight.shape[0]:
         expected = f"({weight.shape[0]},), one entry for each row of weight {weight.shape}"
         advice = "Pass a bias of that shape, or None."
         raise ValueError(complaint(where, f"bias has shape {bias.shape}", expected, advice))
-    if bias.dtype != x.dtype:
-        same_dtype(where, "x", x, "bias", bias)
+    if bias.dtype != like.dtype:
+        same_dtype(where, like_name, like, "bias", bias)
     return bias
 
 
@@ -275,7 +275,7 @@ def linear(x, weight, bias=None):
     """
     x, weight = _check_linear("linear", x, weight)
     if bias is not None:
-        bias = _check_bias("linear", bias, x, weight)
+        bias = _check_bias("linear", bias, weight, "x", x)
     with np.errstate(all="ignore"):
         out = x @ weight.T if x.ndim < 3 else _rows(x) @ weight.T
         if bias is not None:

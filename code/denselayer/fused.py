@@ -239,7 +239,7 @@ def linear_act(
     where = "linear_act"
     x, weight = _check_linear(where, x, weight)
     if bias is not None:
-        bias = _check_bias(where, bias, x, weight)
+        bias = _check_bias(where, bias, weight, "x", x)
     options = _check_options(where, activation, options)
     shape = (*x.shape[:-1], weight.shape[0])
     if out is not None:

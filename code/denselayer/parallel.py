@@ -341,14 +341,8 @@ def _check_layer(where, weight, bias):
     if weight.ndim != 2:
         came = f"weight has shape {weight.shape}"
         raise ValueError(complaint(where, came, "(out_features, in_features)", "Pass a matrix."))
-    if bias is None:
-        return
-    bias = float_array(where, "bias", bias)
-    if bias.shape != weight.shape[:1]:
-        expected = f"{weight.shape[:1]}, one entry for each row of weight {weight.shape}"
-        advice = "Pass a bias of that shape, or None."
-        raise ValueError(complaint(where, f"bias has shape {bias.shape}", expected, advice))
-    same_dtype(where, "weight", weight, "bias", bias)
+    if bias is not None:
+        F._check_bias(where, bias, weight, "weight", weight)
 
 
 def _layers(where, up, down):
