@@ -72,7 +72,8 @@ _ARRAYS = (
         "arrays",
         "d_weight = x.T @ d_out",
         "d_weight = d_out.T @ x",
-        "The gradient of {where} is the transpose of the measured one, entry for entry; its shape is {shape}.",
+        "The gradient of {where} is the transpose of the measured one, entry for entry; its shape is "
+        "{shape}.",
         "A gradient has the shape of its parameter, here {expected}. For a weight (out, in) and a batch in "
         "rows it is d_out.T @ x; for a weight (in, out) it is x.T @ d_out.",
         "A weight that is not square stops with a shape error at the first update. A square one runs on with "
@@ -87,10 +88,10 @@ _ARRAYS = (
         "d_x = d_out @ weight",
         "The gradient of {where} is d_out times the transpose of the matrix that is needed there; only a "
         "square weight has a shape that lets this run.",
-        "Send d_out back through the weight the other way than forward. For a weight (out, in) and a batch in "
-        "rows it is d_out @ weight; for a weight (in, out) it is d_out @ weight.T.",
-        "The layer itself learns from a right gradient, but all layers below it get a wrong one. In a network "
-        "of one layer nothing can be seen.",
+        "Send d_out back through the weight the other way than forward. For a weight (out, in) and a "
+        "batch in rows it is d_out @ weight; for a weight (in, out) it is d_out @ weight.T.",
+        "The layer itself learns from a right gradient, but all layers below it get a wrong one. In a "
+        "network of one layer nothing can be seen.",
         "A layer that is not square cannot run it; on a square one, the gradient check of x with a weight "
         "that is not symmetric.",
     ),
@@ -100,9 +101,10 @@ _ARRAYS = (
         "arrays",
         "d_weight = d_out.T @ x / n  # d_out holds the 1/n of the loss already",
         "d_weight = d_out.T @ x",
-        "With a batch of {n} the gradient of {where} is {factor} times the measured one: the loss has divided "
-        "by the batch size, and the gradient was divided by it once more.",
-        "Divide by the number of rows in the loss only. Take the division, or the mean, out of the gradients.",
+        "With a batch of {n} the gradient of {where} is {factor} times the measured one: the loss has "
+        "divided by the batch size, and the gradient was divided by it once more.",
+        "Divide by the number of rows in the loss only. Take the division, or the mean, out of the "
+        "gradients.",
         "Each step of plain gradient descent is n times too short, so the loss falls as slowly as with a "
         "learning rate divided by n. Adam hides it.",
         "A gradient check with two rows or more; with one row the factor is 1.",
@@ -113,8 +115,8 @@ _ARRAYS = (
         "arrays",
         "d_weight = d_out.T @ x / n",
         "d_weight = d_out.T @ x",
-        "With a batch of {n} the gradient of {where} is {factor} times the measured one, a mean over the rows "
-        "instead of a sum; the bias is not divided.",
+        "With a batch of {n} the gradient of {where} is {factor} times the measured one, a mean over the "
+        "rows instead of a sum; the bias is not divided.",
         "Remove the division by the batch size from the gradient of {where}: d_out carries the 1/n of the "
         "loss already.",
         "The bias learns n times faster than the weight. With a large batch the weight hardly moves.",
@@ -126,8 +128,8 @@ _ARRAYS = (
         "arrays",
         "d_bias = d_out.mean(axis=0)",
         "d_bias = d_out.sum(axis=0)",
-        "With a batch of {n} the gradient of {where} is {factor} times the measured one, a mean over the rows "
-        "instead of a sum; the weight is not divided.",
+        "With a batch of {n} the gradient of {where} is {factor} times the measured one, a mean over the "
+        "rows instead of a sum; the weight is not divided.",
         "Add d_out over the batch: d_out.sum(axis=0) for a batch in rows. The 1/n of a mean is in d_out "
         "already.",
         "The weight learns as usual and the bias n times too slowly. With a small batch this is hard to see.",
@@ -181,8 +183,8 @@ _ARRAYS = (
         "arrays",
         "d_weight = lr * d_out.T @ x",
         "d_weight = d_out.T @ x",
-        "The gradient of {where} is {factor} times the measured one, and the learning rate is {other}: it was "
-        "multiplied in before the update does so.",
+        "The gradient of {where} is {factor} times the measured one, and the learning rate is {other}: "
+        "it was multiplied in before the update does so.",
         "Keep the gradient free of the learning rate, and multiply once, in the update: "
         "weight -= lr * d_weight.",
         "Each step is multiplied by the learning rate twice. With a rate of 0.01 the loss falls a hundred "
@@ -195,8 +197,8 @@ _ARRAYS = (
         "arrays",
         "d_bias = n * d_out.sum(axis=0)",
         "d_bias = d_out.sum(axis=0)",
-        "With a batch of {n} the gradient of {where} is {factor} times the measured one: n times the sum over "
-        "the rows.",
+        "With a batch of {n} the gradient of {where} is {factor} times the measured one: n times the sum "
+        "over the rows.",
         "Add d_out over the batch once, and multiply by nothing: d_out.sum(axis=0) for a batch in rows.",
         "The steps of the bias are n times too long. With a small batch it still trains; with a large one "
         "the bias jumps past its goal, further each time.",
@@ -262,7 +264,8 @@ _ARRAYS = (
         "arrays",
         "d_bias = (d_out * x).sum(axis=0)",
         "d_bias = d_out.sum(axis=0)",
-        "The gradient of {where} is that of a weight: d_out was multiplied by the input before it was summed.",
+        "The gradient of {where} is that of a weight: d_out was multiplied by the input before it was "
+        "summed.",
         "The input of the bias is 1, whatever x is. Sum d_out alone: d_out.sum(axis=0) for a batch in rows.",
         "The bias moves with the size of the inputs. Where the inputs have mean zero it wanders around a "
         "wrong value.",
@@ -398,8 +401,8 @@ _LOSSES = (
         "The softmax is applied two times, to the logits and again to their probabilities; this shows in "
         "{where}.",
         "Give the loss the logits. A cross entropy that takes logits has the softmax inside.",
-        "It trains, but slowly: the second softmax sees numbers between 0 and 1 only, so the loss cannot come "
-        "near zero, however right the network is.",
+        "It trains, but slowly: the second softmax sees numbers between 0 and 1 only, so the loss cannot "
+        "come near zero, however right the network is.",
         "Large logits for the right class: the loss must go to zero.",
     ),
     Defect(
@@ -408,8 +411,8 @@ _LOSSES = (
         "losses",
         "d_logits = -one_hot / p / n",
         "d_logits = (p - one_hot) / n",
-        "The gradient is that with respect to the probabilities, and was returned as that with respect to the "
-        "logits; this shows in {where}.",
+        "The gradient is that with respect to the probabilities, and was returned as that with respect "
+        "to the logits; this shows in {where}.",
         "Multiply by the Jacobian of the softmax. Together with the logarithm it becomes short: "
         "(p - one_hot) / n.",
         "Only the logit of the right class is pushed, and the harder the less likely it is, so the first "
@@ -423,7 +426,8 @@ _LOSSES = (
         "loss, d_out = np.abs(y - t).mean(), 2 * (y - t) / y.size",
         "loss, d_out = np.abs(y - t).mean(), np.sign(y - t) / y.size",
         "The gradient of {where} is that of {other}, and the loss that is returned is {expected}.",
-        "Decide for one loss, and let the number that you print and the gradient that you follow come from it.",
+        "Decide for one loss, and let the number that you print and the gradient that you follow come "
+        "from it.",
         "The number that is printed is not the one that is made small. It may fall, stall or rise while the "
         "other one falls.",
         "A gradient check of the loss alone.",
@@ -468,8 +472,8 @@ _STATE = (
         "The gradient of {where} lacks a part: the array is used in more than one place, and only the share "
         "of {other} is there.",
         "Add the gradients of all the places where the array is used: start from zeros and use +=.",
-        "The loss may fall, as the rest is a part of the gradient, but its direction is not the steepest, and "
-        "one use of the weight is never listened to.",
+        "The loss may fall, as the rest is a part of the gradient, but its direction is not the "
+        "steepest, and one use of the weight is never listened to.",
         "A gradient check of the array that is used twice.",
     ),
     Defect(
@@ -567,7 +571,8 @@ _STATE = (
         "bias = bias - lr * d_out",
         "bias = bias - lr * d_out.sum(axis=0)",
         "After one step {where} has the shape {shape}; before it was {expected}.",
-        "Sum the gradient over the batch, and update in place (bias -= ...), which refuses to change a shape.",
+        "Sum the gradient over the batch, and update in place (bias -= ...), which refuses to change a "
+        "shape.",
         "The first step runs. From then on each row has a bias of its own, and a batch of another size stops "
         "with a shape error.",
         "Compare the shapes of the parameters before and after one step.",
