@@ -1,0 +1,52 @@
+"""One protocol for everything that has a forward and a backward pass, so that probes are written once."""
+
+from typing import Literal, Protocol
+
+import numpy as np
+
+Storage = Literal["out_in", "in_out", "augmented"]
+
+
+class Subject(Protocol):
+    """A layer, an activation or a small network, whoever wrote it and in whatever spelling.
+
+    Attributes:
+        names: its parameters, such as ``("weight", "bias")`` or ``("W1", "b1", "W2", "b2")``, as the person
+            calls them.
+        storage: how the weight is stored, found by running; None where there is no single weight.
+        batch_axis: 0 where a sample is a row of x, 1 where it is a column.
+        in_features: how many features a sample has; for an activation any number will do.
+        description: the subject in words.
+        has_zero_grad: whether the person has a method that clears gradients.
+    """
+
+    names: tuple[str, ...]
+    storage: Storage | None
+    batch_axis: int
+    in_features: int
+    description: str
+    has_zero_grad: bool
+
+    def params(self) -> dict[str, np.ndarray]:
+        """Copies of the parameters."""
+
+    def load(self, params: dict[str, np.ndarray]) -> None:
+        """Put copies of these values into the parameters."""
+
+    def draw_input(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw an input of n samples, in the shape and dtype of the subject."""
+
+    def forward(self, x) -> np.ndarray:
+        """Run the forward pass on the very array x, and return the very output."""
+
+    def backward(self, d_out) -> dict[str, np.ndarray | None]:
+        """Run the backward pass; return ``{"x": ..., name: ...}``, the very arrays, None where missing."""
+
+    def zero_grad(self) -> None:
+        """Clear the gradients, where the person has a method for that."""
+
+    def another(self) -> "Subject | None":
+        """A second one with parameters of its own, for state that is shared by accident; None if impossible."""
+
+    def fresh(self, *, in_features=None, out_features=None, dtype=None) -> "Subject | None":
+        """One of another shape or dtype; None if it cannot be made."""
