@@ -9,6 +9,7 @@ from typing import Any
 
 from tools import qmd
 from tools.errors import BuildError
+from tools.source import read_text
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def merge(below: Any, above: Any) -> Any:
 def _settings(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BuildError(f"{path.name}: no such file in {path.parent}")
-    return qmd.load_yaml(qmd.read_text(path, path.name), path.name, 1, "the file")
+    return qmd.load_yaml(read_text(path, path.name), path.name, 1, "the file")
 
 
 def _files(items: list[Any] | None) -> list[str]:

@@ -12,19 +12,20 @@ from pathlib import Path
 
 from tools import qmd
 from tools.errors import BuildError
+from tools.source import normal
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What ruff says about one line of a chapter."""
+    """What ruff says about one line; `line` counts in the page, `place` names file and line."""
 
-    name: str
+    place: str
     line: int
     column: int
     message: str
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.line}:{self.column}: {self.message}"
+        return f"{self.place}:{self.column}: {self.message}"
 
 
 def check(document: qmd.Document, config: Path) -> list[Finding]:
@@ -41,12 +42,15 @@ def check(document: qmd.Document, config: Path) -> list[Finding]:
     for cell, code in zip(cells, formatted, strict=False):
         if code != cell.code:
             message = f"the cell {cell.label} is not formatted; `python -m tools lint --fix` does it"
-            found.append(Finding(document.name, cell.code_line, 1, message))
+            found.append(Finding(document.place(cell.code_line), cell.code_line, 1, message))
     return sorted(found, key=lambda finding: (finding.line, finding.column))
 
 
 def fix(document: qmd.Document, config: Path) -> bool:
-    """Apply ruff's safe fixes and its formatter to the cells of the file; whether it changed."""
+    """Apply ruff's safe fixes and its formatter to the cells of the page; whether one changed.
+
+    A cell that stands in an included file is repaired there.
+    """
     cells = document.cells
     with tempfile.TemporaryDirectory(prefix="lint-") as scratch:
         file = _write([cell.code for cell in cells], Path(scratch))
@@ -54,14 +58,28 @@ def fix(document: qmd.Document, config: Path) -> bool:
         fixed = _formatted(file, config)
     if not fixed or all(code == cell.code for cell, code in zip(cells, fixed, strict=True)):
         return False
-    lines = list(document.lines)
-    for cell, code in reversed(list(zip(cells, fixed, strict=True))):
-        lines[cell.code_line - 1 : cell.last - 1] = code.split("\n")
-    original = document.path.read_bytes()
+    edits: dict[Path, list[tuple[int, int, list[str]]]] = {}
+    for cell, code in zip(cells, fixed, strict=True):
+        part = document.part(cell.code_line)
+        first = part.line + cell.code_line - part.first
+        edit = (first, first + cell.last - cell.code_line, code.split("\n"))
+        edits.setdefault(part.path, []).append(edit)
+    for path, changed in edits.items():
+        _rewrite(path, changed)
+    return True
+
+
+def _rewrite(path: Path, edits: Sequence[tuple[int, int, list[str]]]) -> None:
+    """Replace the lines from `first` up to, not with, `end`; line endings and a byte order mark stay."""
+    original = path.read_bytes()
+    lines = normal(original.decode("utf-8-sig")).split("\n")
+    for first, end, code in reversed(edits):
+        lines[first - 1 : end - 1] = code
     text = ("\r\n" if b"\r\n" in original else "\n").join(lines)
     mark = b"\xef\xbb\xbf" if original.startswith(b"\xef\xbb\xbf") else b""
-    document.path.write_bytes(mark + text.encode("utf-8"))
-    return True
+    content = mark + text.encode("utf-8")
+    if content != original:
+        path.write_bytes(content)
 
 
 def _write(codes: Sequence[str], folder: Path) -> Path:
@@ -109,4 +127,4 @@ def _finding(item: dict, document: qmd.Document, cells: Sequence[qmd.Cell]) -> F
     cell = cells[(item.get("cell") or 1) - 1]
     line = cell.code_line + item["location"]["row"] - 1
     code = item.get("code") or "invalid-syntax"
-    return Finding(document.name, line, item["location"]["column"], f"{code} {item['message']}")
+    return Finding(document.place(line), line, item["location"]["column"], f"{code} {item['message']}")

@@ -61,14 +61,14 @@ LINK = re.compile(r"\]\((?P<url>[^()\s]*)")
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of markup that is not on the list."""
+    """One piece of markup that is not on the list; `line` counts in the page, `place` names file and line."""
 
-    page: str
+    place: str
     line: int
     message: str
 
     def __str__(self) -> str:
-        return f"{self.page}:{self.line}: {self.message}"
+        return f"{self.place}: {self.message}"
 
 
 def check_book(book: Book) -> None:
@@ -88,18 +88,19 @@ def check_document(document: qmd.Document) -> list[Finding]:
     """Like `check_page`, for a parsed file."""
     checker = _Checker(document)
     found = set(checker.lines()) or set(checker.tree())
-    return [Finding(document.name, line, message) for line, message in sorted(found)]
+    return [Finding(document.place(line), line, message) for line, message in sorted(found)]
 
 
 def _repeated_labels(book: Book) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for page in book.pages:
         for cell in page.document.cells:
-            place = f"{page.name}:{cell.line}"
+            place = page.document.place
             if cell.label and cell.label in first:
                 message = f"the label {cell.label} is already used at {first[cell.label]}"
-                yield Finding(page.name, cell.option_lines.get("label", cell.line), message)
-            first.setdefault(cell.label, place)
+                line = cell.option_lines.get("label", cell.line)
+                yield Finding(place(line), line, message)
+            first.setdefault(cell.label, place(cell.line))
 
 
 Found = Iterator[tuple[int, str]]

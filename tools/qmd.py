@@ -1,8 +1,13 @@
-"""Parse a .qmd file into headings, cells, blocks, divs and prose, each with its line number."""
+"""Parse a .qmd file into headings, cells, blocks, divs and prose, each with its line number.
+
+A line number counts the lines of the whole page, included files put in.  `Document.place` says in which
+file a line stands.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,9 +17,8 @@ from typing import Any
 import yaml
 
 from tools.errors import BuildError
+from tools.source import FENCE, INDENTED_FENCE, Part, normal, read_source
 
-FENCE = re.compile(r"^(?P<indent> {0,3})(?P<marker>`{3,}|~{3,})(?P<info>.*)$")
-INDENTED_FENCE = re.compile(r"^[ \t]+(?P<marker>`{3,}|~{3,})(?P<info>[^`]*)$")
 DIV = re.compile(r"^ {0,3}(?P<colons>:{3,})(?P<rest>.*)$")
 HEADING = re.compile(r"^(?P<marks>#{1,6})[ \t]+(?P<text>.*?)(?:[ \t]+#+)?[ \t]*$")
 TRAILING_ATTRIBUTES = re.compile(r"[ \t]*(?P<braces>\{[^{}]*\})$")
@@ -132,7 +136,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file; `text` has line feeds only, `meta` is the YAML header, `nodes` are the rest in order."""
+    """A parsed file; `text` has line feeds only, `meta` is the YAML header, `nodes` are the rest in order.
+
+    `parts` says which lines stand in which file: in the page itself or in one that it includes.
+    """
 
     path: Path
     name: str
@@ -140,6 +147,7 @@ class Document:
     meta: dict[str, Any]
     body_line: int
     nodes: tuple[Node, ...]
+    parts: tuple[Part, ...]
 
     @cached_property
     def lines(self) -> list[str]:
@@ -178,33 +186,39 @@ class Document:
         """Inline `{python}` expressions; `text` is the expression itself."""
         return [span for span in self.spans() if span.kind == "expression"]
 
+    def part(self, line: int) -> Part:
+        """The stretch of lines, all in one file, that a line of the page belongs to."""
+        return _part(self.parts, line)
+
+    def place(self, line: int) -> str:
+        """Where a line of the page really stands, as messages say it: "chapters/01-neuron.qmd:7"."""
+        return _place(self.parts, line)
+
     def error(self, line: int, message: str) -> BuildError:
-        return BuildError(f"{self.name}:{line}: {message}")
+        return BuildError(f"{self.place(line)}: {message}")
+
+
+def _part(parts: tuple[Part, ...], line: int) -> Part:
+    return parts[max(0, bisect_right(parts, line, key=lambda part: part.first) - 1)]
+
+
+def _place(parts: tuple[Part, ...], line: int) -> str:
+    part = _part(parts, line)
+    return f"{part.name}:{part.line + line - part.first}"
 
 
 def read(path: Path, root: Path | None = None) -> Document:
-    """Parse the file at `path`; messages name it relative to `root`.
+    """Parse the file at `path`, what it includes put in; messages name files relative to `root`.
 
-    Raises BuildError with file and line for text that is not UTF-8, a broken YAML header or
-    option line, and a fence or div that is never closed.
+    Raises BuildError with file and line for text that is not UTF-8, a file that cannot be included, a
+    broken YAML header or option line, and a fence or div that is never closed.
     """
-    path = Path(path)
-    name = path.relative_to(root).as_posix() if root and path.is_relative_to(root) else path.as_posix()
-    return parse(read_text(path, name), path, name)
-
-
-def read_text(path: Path, name: str) -> str:
-    """The text of a file; raises BuildError with the line for what is not UTF-8."""
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise BuildError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None
+    source = read_source(path, root)
+    return _document(source.text, source.parts)
 
 
 def parse(text: str, path: Path | str = "page.qmd", name: str = "") -> Document:
-    """Parse .qmd text.
+    """Parse .qmd text, which includes nothing.
 
     >>> page = parse("# A {#sec-a}\\n\\n```{python}\\n#| label: one\\n1 + 1\\n```\\n")
     >>> [type(node).__name__ for node in page.nodes]
@@ -212,11 +226,16 @@ def parse(text: str, path: Path | str = "page.qmd", name: str = "") -> Document:
     >>> page.cells[0].label, page.cells[0].code_line
     ('one', 5)
     """
-    name = name or Path(path).as_posix()
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return _document(normal(text), (Part(1, Path(path), name or Path(path).as_posix(), 1),))
+
+
+def _document(text: str, parts: tuple[Part, ...]) -> Document:
+    page = parts[0]
     lines = text.split("\n")
-    meta, body = _header(lines, name)
-    return Document(Path(path), name, text, meta, body + 1, tuple(_Scanner(lines, name).scan(body)))
+    meta, body = _header(lines, page.name)
+    return Document(
+        page.path, page.name, text, meta, body + 1, tuple(_Scanner(lines, parts).scan(body)), parts
+    )
 
 
 def _header(lines: list[str], name: str) -> tuple[dict[str, Any], int]:
@@ -248,15 +267,18 @@ def load_yaml(text: str, name: str, line: int, what: str) -> dict[str, Any]:
 class _Scanner:
     """Walks the lines once and yields nodes; knows which fences, divs and equations are open."""
 
-    def __init__(self, lines: list[str], name: str) -> None:
+    def __init__(self, lines: list[str], parts: tuple[Part, ...]) -> None:
         self.lines = lines
-        self.name = name
+        self.parts = parts
         self.open_divs: list[int] = []
         self.prose_start: int | None = None
 
     @property
     def depth(self) -> int:
         return len(self.open_divs)
+
+    def error(self, line: int, message: str) -> BuildError:
+        return BuildError(f"{_place(self.parts, line)}: {message}")
 
     def scan(self, index: int) -> Iterator[Node]:
         end = len(self.lines)
@@ -272,7 +294,7 @@ class _Scanner:
             index = node.last
         yield from self._prose(end)
         if self.open_divs:
-            raise BuildError(f"{self.name}:{self.open_divs[-1]}: this div (:::) is never closed")
+            raise self.error(self.open_divs[-1], "this div (:::) is never closed")
 
     def _prose(self, index: int) -> Iterator[Node]:
         if self.prose_start is not None:
@@ -302,7 +324,7 @@ class _Scanner:
             if closing.match(self.lines[last]):
                 break
         else:
-            raise BuildError(f"{self.name}:{index + 1}: this code fence ({marker}) is never closed")
+            raise self.error(index + 1, f"this code fence ({marker}) is never closed")
         body = self.lines[index + 1 : last]
         language = LANGUAGE.match(info)
         if language and marker[0] == "`":
@@ -314,7 +336,8 @@ class _Scanner:
         while count < len(body) and OPTION.match(body[count]):
             count += 1
         texts = [OPTION.match(line)["yaml"].removeprefix(" ") for line in body[:count]]
-        options = load_yaml("\n".join(texts), self.name, index + 2, "the block of `#|` lines")
+        name, _, line = _place(self.parts, index + 2).rpartition(":")
+        options = load_yaml("\n".join(texts), name, int(line), "the block of `#|` lines")
         where = {}
         for offset, text in enumerate(texts):
             if key := re.match(r"([\w-]+)\s*:", text):
@@ -326,7 +349,7 @@ class _Scanner:
         rest = match["rest"].strip()
         if not rest:
             if not self.open_divs:
-                raise BuildError(f"{self.name}:{index + 1}: this `:::` closes no open div")
+                raise self.error(index + 1, "this `:::` closes no open div")
             self.open_divs.pop()
             return DivClose(index + 1, index + 1, self.depth)
         rest = re.sub(r"\s*:+$", "", rest)
@@ -349,22 +372,19 @@ class _Scanner:
             tex.append(before)
             if not found:
                 if last > index and not line.strip() and any("$$" in later for later in self.lines[last:]):
-                    raise BuildError(
-                        f"{self.name}:{last + 1}: a blank line inside the equation of line {index + 1};"
-                        " close it with `$$` or remove the line"
-                    )
+                    start = _place(self.parts, index + 1).rpartition(":")[2]
+                    message = f"a blank line inside the equation of line {start};"
+                    raise self.error(last + 1, f"{message} close it with `$$` or remove the line")
                 continue
             attributes = parse_attributes(after.strip()) if after.strip().startswith("{") else None
             if after.strip() and (attributes is None or attributes.bad):
                 return None if last == index else self._stray(last, after)
             identifier = attributes.id if attributes else ""
             return Math(index + 1, last + 1, self.depth, "\n".join(tex).strip("\n"), identifier)
-        raise BuildError(f"{self.name}:{index + 1}: this equation ($$) is never closed")
+        raise self.error(index + 1, "this equation ($$) is never closed")
 
     def _stray(self, last: int, after: str) -> Math:
-        raise BuildError(
-            f"{self.name}:{last + 1}: only `{{#eq-name}}` may follow the closing `$$`, not {after.strip()!r}"
-        )
+        raise self.error(last + 1, f"only `{{#eq-name}}` may follow the closing `$$`, not {after.strip()!r}")
 
 
 def split_attributes(text: str) -> tuple[str, Attributes]:

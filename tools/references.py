@@ -11,6 +11,7 @@ from pathlib import Path
 from tools import qmd
 from tools.book import Book, Page
 from tools.errors import BuildError
+from tools.source import read_text
 
 NAMES = {
     "sec": "Section",
@@ -106,7 +107,7 @@ def collect(book: Book, output: str = "html", *, check: bool = True) -> Registry
             if earlier:
                 raise page.document.error(
                     target.line,
-                    f"the id {target.id} is already used at {earlier.page.name}:{earlier.line}",
+                    f"the id {target.id} is already used at {earlier.page.document.place(earlier.line)}",
                 )
             targets[target.id] = target
     references = [ref for page in book.pages for ref in page_references(page, book.profile, output)]
@@ -304,7 +305,7 @@ def bibliography_keys(book: Book) -> set[str]:
     for path in book.bibliography:
         if not Path(path).is_file():
             raise BuildError(f"_quarto.yml: the bibliography {path.name} does not exist")
-        text = qmd.read_text(path, path.name)
+        text = read_text(path, path.name)
         keys.update(
             re.findall(r"^[ \t]*@(?!comment|string|preamble)\w+\s*[{(]\s*([^,\s]+)\s*,", text, re.M | re.I)
         )

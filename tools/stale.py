@@ -15,7 +15,7 @@ from tools import qmd
 from tools.book import Book, Page
 from tools.references import Registry, page_references, section_numbers
 
-CONVERTER = ("book", "citations", "convert", "pandoc", "qmd", "reading", "references")
+CONVERTER = ("book", "citations", "convert", "pandoc", "qmd", "reading", "references", "source")
 EXECUTOR = ("execute",)
 SOURCES = (".py", ".yml", ".yaml", ".toml", ".json", ".txt", ".csv", ".mplstyle", ".npz", ".npy")
 BINARY = (".npz", ".npy")

@@ -250,5 +250,5 @@ def explain(page: Page, message: str) -> str:
         needle = next(part for part in quoted if part).strip().split("\n")[0]
         for number, line in enumerate(page.document.lines, start=1):
             if needle and needle in line:
-                return f"{page.name}:{number}: {message}"
+                return f"{page.document.place(number)}: {message}"
     return f"{page.name}: {message}"
