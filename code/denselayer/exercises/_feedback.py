@@ -1,0 +1,66 @@
+"""What a check answers: one sentence first, then what helps to mend it."""
+
+from dataclasses import asdict, dataclass
+
+STATUSES = (
+    "not attempted",
+    "error",
+    "shape",
+    "dtype",
+    "nan",
+    "changed input",
+    "values",
+    "written",
+    "correct",
+)
+"""In the order in which a check looks: the first that applies is what it says."""
+MARKS = {"correct": "✓", "written": "✎", "not attempted": "○"}
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """The answer to an answer.
+
+    Attributes:
+        exercise: the id.
+        status: one of `STATUSES`.
+        headline: one sentence: what is so.
+        details: further sentences: why, and what to do.
+        example: a case small enough to do by hand in which the answer is wrong; empty if there is none.
+        finding: the name of the mistake, as the gradient doctor or the exercise calls it; empty if it
+            has none.
+        points: for an explanation, what a full answer says.
+
+    >>> Feedback("dense-count", "values", "24 leaves the biases out.").passed
+    False
+    >>> print(Feedback("dense-count", "correct", "Right.", ("30 parameters.",)))
+    ✓ Right.
+      30 parameters.
+    """
+
+    exercise: str
+    status: str
+    headline: str
+    details: tuple[str, ...] = ()
+    example: str = ""
+    finding: str = ""
+    points: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer was found right; an explanation is read by people, never found right here."""
+        return self.status == "correct"
+
+    def __str__(self):
+        lines = [f"{MARKS.get(self.status, '✗')} {self.headline}"]
+        lines += [f"  {line}" for detail in self.details for line in detail.splitlines()]
+        if self.example:
+            lines += ["  For example:", *(f"    {line}" for line in self.example.splitlines())]
+        lines += [f"  [ ] {number}. {point}" for number, point in enumerate(self.points, start=1)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def to_json(self) -> dict:
+        """The feedback as plain values for `json.dumps`; `passed` included."""
+        return asdict(self) | {"passed": self.passed}

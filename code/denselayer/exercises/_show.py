@@ -1,0 +1,65 @@
+"""Arrays and other values as short text that a person can follow by hand."""
+
+import numpy as np
+
+LARGEST = 12
+"""Entries that still make an example for pencil and paper."""
+
+
+def shown(value) -> str:
+    """A value as short text.
+
+    >>> shown(np.array([[1.0, -2.5]])), shown(np.float32(3)), shown((2, None))
+    ('[[1, -2.5]]', '3', '(2, None)')
+    """
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.6g}"
+    if isinstance(value, tuple | list):
+        inner = ", ".join(map(shown, value))
+        return f"({inner}{',' * (len(value) == 1)})" if isinstance(value, tuple) else f"[{inner}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {shown(entry)}" for key, entry in value.items()) + "}"
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    return repr(value)
+
+
+def _array(array):
+    if array.ndim == 0:
+        return shown(array[()])
+    if array.size == 0:
+        return f"an empty array of shape {array.shape}"
+    if array.size > LARGEST:
+        return f"an array of shape {array.shape}"
+    return "[" + ", ".join(shown(entry) for entry in array) + "]"
+
+
+def size(value) -> int:
+    """How many numbers a value holds.
+
+    >>> size((np.ones((2, 3)), 4.0))
+    7
+    """
+    if isinstance(value, np.ndarray):
+        return value.size
+    if isinstance(value, tuple | list):
+        return sum(map(size, value))
+    if isinstance(value, dict):
+        return sum(map(size, value.values()))
+    return 1
+
+
+def listed(words) -> str:
+    """Words as a list in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,1 @@
+"""The exercises of the book, one folder for each chapter."""

@@ -1,0 +1,3 @@
+"""The exercises of the chapter "The neuron": what is right, and which mistakes have a name."""
+
+EXERCISES = []

@@ -1,0 +1,3 @@
+"""The exercises of the chapter "Scaling": what is right, and which mistakes have a name."""
+
+EXERCISES = []
