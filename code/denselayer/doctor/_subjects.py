@@ -1,8 +1,13 @@
 """One protocol for everything that has a forward and a backward pass, so that probes are written once."""
 
+import inspect
 from typing import Literal, Protocol
 
 import numpy as np
+
+from .._validate import complaint, describe
+from ._functions import function_subject
+from ._objects import CannotExamineError, build, object_subject
 
 Storage = Literal["out_in", "in_out", "augmented"]
 
@@ -46,7 +51,44 @@ class Subject(Protocol):
         """Clear the gradients, where the person has a method for that."""
 
     def another(self) -> "Subject | None":
-        """A second one with parameters of its own, for state that is shared by accident; None if impossible."""
+        """A second one, for state that is shared by accident; None if impossible."""
+
+    def clone(self) -> "Subject":
+        """This one as it was handed over, with the parameters of now and nothing kept of earlier calls."""
 
     def fresh(self, *, in_features=None, out_features=None, dtype=None) -> "Subject | None":
         """One of another shape or dtype; None if it cannot be made."""
+
+
+def subject_of(layer, backward=None, *, params=None, x=None) -> Subject:
+    """Make a subject of whatever a person has.
+
+    Args:
+        layer: a class, an object with a forward and a backward pass, or a forward function.
+        backward: the backward function, where ``layer`` is a function.
+        params: the parameters of the functions: a dict, list or tuple of arrays.
+        x: an input, where none can be found by trying.
+
+    Raises:
+        CannotExamineError: nothing runs.
+    """
+    if backward is not None:
+        subject = function_subject(layer, backward, params, x)
+    elif inspect.isclass(layer):
+        subject = build(layer, x)
+    elif callable(layer) and not hasattr(layer, "backward") and inspect.isroutine(layer):
+        advice = "Pass the backward pass too: diagnose_layer(forward, backward)."
+        expected = "a class, an object, or two functions"
+        raise CannotExamineError(
+            complaint("diagnose_layer", f"one function came, {layer.__name__}", expected, advice)
+        )
+    elif layer is None or isinstance(layer, np.ndarray | str | int | float):
+        advice = "Pass the class or the object itself."
+        raise CannotExamineError(
+            complaint(
+                "diagnose_layer", f"{describe(layer)} came", "a class, an object, or two functions", advice
+            )
+        )
+    else:
+        subject = object_subject(layer, x)
+    return subject

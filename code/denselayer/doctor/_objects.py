@@ -1,0 +1,433 @@
+"""A person's class or object as a subject: finds its parameters, its gradients and its conventions."""
+
+import contextlib
+import copy
+import inspect
+import io
+
+import numpy as np
+
+from .._validate import complaint, describe
+from ._slots import Slot, array_slots, find_gradient, is_array, looks_like_gradient
+from ._spellings import family, plain, positional, read_returned
+
+FORWARD = ("forward", "__call__", "forward_pass", "forward_propagation", "forwardpass", "fwd", "feedforward")
+BACKWARD = ("backward", "backward_pass", "backprop", "backward_propagation", "backwardpass", "bwd", "grad")
+CLEARING = ("zero_grad", "zero_grads", "zero_gradients", "clear_grad", "clear_grads", "reset_grad")
+IN_NAMES = (
+    "infeatures",
+    "inputsize",
+    "inputdim",
+    "indim",
+    "nin",
+    "fanin",
+    "ninputs",
+    "din",
+    "insize",
+    "inputs",
+)
+OUT_NAMES = (
+    "outfeatures",
+    "outputsize",
+    "outputdim",
+    "outdim",
+    "nout",
+    "fanout",
+    "noutputs",
+    "dout",
+    "outsize",
+)
+OUT_NAMES += ("units", "neurons", "nneurons", "outputs", "hiddensize", "hidden")
+SAMPLES = 7
+
+
+class CannotExamineError(ValueError):
+    """What was handed over cannot be run in any of the usual ways."""
+
+
+def quietly(function, *args, **kwargs):
+    """Call a person's function without its prints and without the warnings of NumPy."""
+    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        return function(*args, **kwargs)
+
+
+def attempt(function, *args, **kwargs):
+    """What a function returns, or None if it raises."""
+    try:
+        return quietly(function, *args, **kwargs)
+    except Exception:
+        return None
+
+
+def _method(thing, names):
+    """The first of these methods that a class or an object has."""
+    for name in names:
+        if callable(getattr(thing, name, None)) and (name != "__call__" or "__call__" in dir(type(thing))):
+            return name
+    return None
+
+
+class ObjectSubject:
+    """An object with a forward and a backward pass; it is copied, and the copy is run."""
+
+    def __init__(self, instance, slots, shape, *, origin="an object"):
+        """Take over an object whose parameters stand in ``slots`` and whose input is of ``shape``."""
+        self._pristine = instance
+        self._slots = slots
+        self._origin = origin
+        self.batch_axis, self.in_features, self.single = shape
+        self.names = tuple(slot.name for slot in slots)
+        self._forward = _method(instance, FORWARD)
+        self._backward = _method(instance, BACKWARD)
+        self._clear = _method(instance, CLEARING)
+        self.has_zero_grad = self._clear is not None
+        self.storage = None
+        self._keys = None
+        self._object = duplicate(instance)
+        self._x_shape = ()
+
+    @property
+    def description(self):
+        return self._origin
+
+    @property
+    def dtype(self):
+        arrays = [np.asarray(slot.get(self._pristine)) for slot in self._slots]
+        floats = [array.dtype for array in arrays if array.dtype.kind == "f" and array.ndim]
+        return np.dtype(getattr(self, "_dtype", None) or (floats[0] if floats else np.float64))
+
+    def clone(self):
+        """Another one in the state in which this one was handed over, with the parameters of now."""
+        other = copy.copy(self)
+        other._object = duplicate(self._pristine)
+        other.load(self.params())
+        return other
+
+    def another(self):
+        """As `clone`: what two copies share, they share by their class."""
+        return self.clone()
+
+    def params(self):
+        return {slot.name: np.array(slot.get(self._object)) for slot in self._slots}
+
+    def load(self, params):
+        for slot in self._slots:
+            if slot.name in params:
+                slot.set(self._object, params[slot.name])
+
+    def draw_input(self, n, rng):
+        shape = (n, self.in_features) if self.batch_axis == 0 else (self.in_features, n)
+        return rng.standard_normal(shape[1:] if self.single else shape).astype(self.dtype)
+
+    def forward(self, x):
+        self._x_shape = np.shape(x)
+        out = quietly(getattr(self._object, self._forward), x)
+        return out[0] if isinstance(out, tuple) else out
+
+    def backward(self, d_out):
+        returned = quietly(getattr(self._object, self._backward), d_out)
+        return self.sort(returned)
+
+    def sort(self, returned):
+        """Find the gradients: those that came back, and those that were stored."""
+        if self._keys is None:
+            shapes = {slot.name: np.shape(slot.get(self._object)) for slot in self._slots}
+            self._keys = read_returned(returned, shapes, self._x_shape)
+        gradients = {name: _part(returned, key) for name, key in self._keys.items()}
+        for slot in self._slots:
+            if gradients.get(slot.name) is None:
+                place = find_gradient(self._object, slot, self.names)
+                gradients[slot.name] = None if place is None else place.get(self._object)
+        return {"x": gradients.get("x")} | {name: gradients[name] for name in self.names}
+
+    def zero_grad(self):
+        if self._clear:
+            quietly(getattr(self._object, self._clear))
+
+    def fresh(self, *, in_features=None, out_features=None, dtype=None):
+        """A copy with new random parameters of another shape or dtype, if its passes run on them."""
+        dtype = np.dtype(dtype or self.dtype)
+        sides = self.resized(in_features, out_features)
+        if sides is None:
+            return None
+        rng = np.random.default_rng(0)
+        other = copy.copy(self)
+        other._pristine = duplicate(self._pristine)
+        other._dtype = dtype
+        other._keys = self._keys if not _unkeyed(self._keys) else None
+        other.in_features = in_features or self.in_features
+        _resize_numbers(other._pristine, self, in_features, out_features)
+        try:
+            for slot in self._slots:
+                value = (0.7 * rng.standard_normal(sides[slot.name])).astype(dtype)
+                slot.set(other._pristine, value)
+            other._object = duplicate(other._pristine)
+            out = np.asarray(other.clone().forward(other.draw_input(3, rng)))
+        except Exception:
+            return None
+        return other if out.dtype == dtype or dtype == np.float64 else None
+
+    def resized(self, in_features, out_features):
+        """The shapes of the parameters for other widths; None for more than one weight."""
+        shapes = {name: value.shape for name, value in self.params().items()}
+        return resized(shapes, self.storage, in_features, out_features)
+
+
+def _part(returned, key):
+    if key is None:
+        return returned
+    if isinstance(key, str) and not isinstance(returned, dict):
+        return getattr(returned, key)
+    return returned[key]
+
+
+def _unkeyed(keys):
+    return keys is None
+
+
+def resized(shapes, storage, in_features, out_features):
+    """Shapes of one weight and one bias for other widths; None where they do not follow from them.
+
+    >>> resized({"W": (3, 2), "b": (1, 2)}, "in_out", 5, 4)
+    {'W': (5, 4), 'b': (1, 4)}
+    """
+    if in_features is None and out_features is None:
+        return shapes
+    matrices = [
+        name
+        for name, shape in shapes.items()
+        if (len(shape) == 2 and min(shape) > 1) or family(name) == "weight"
+    ]
+    if not shapes:
+        return shapes if out_features in (None, in_features) else None
+    if storage is None or len(matrices) != 1 or len(shapes) > 2:
+        return None
+    weight = matrices[0]
+    result = {}
+    old_out = None
+    if storage == "augmented":
+        column = len(shapes) == 1
+        rows, columns = shapes[weight]
+        return {weight: (out_features or rows, (in_features or columns - 1) + 1)} if column else None
+    if len(shapes[weight]) != 2:
+        return None
+    out_axis = 0 if storage == "out_in" else 1
+    old_out, old_in = shapes[weight][out_axis], shapes[weight][1 - out_axis]
+    sides = [0, 0]
+    sides[out_axis], sides[1 - out_axis] = out_features or old_out, in_features or old_in
+    for name, shape in shapes.items():
+        if name == weight:
+            result[name] = tuple(sides)
+        else:
+            result[name] = tuple(sides[out_axis] if side != 1 or len(shape) == 1 else 1 for side in shape)
+    return result
+
+
+def _resize_numbers(instance, subject, in_features, out_features):
+    """Set the attributes that say how wide a layer is, such as ``in_features``."""
+    for name, value in list(vars(instance).items()) if hasattr(instance, "__dict__") else []:
+        if isinstance(value, int) and not isinstance(value, bool):
+            if plain(name) in IN_NAMES and in_features:
+                setattr(instance, name, in_features)
+            elif plain(name) in OUT_NAMES and out_features:
+                setattr(instance, name, out_features)
+
+
+def duplicate(instance):
+    """A copy of a person's object with the same class."""
+    try:
+        return copy.deepcopy(instance)
+    except Exception as error:
+        came = f"{describe(instance)} cannot be copied ({type(error).__name__}: {error})"
+        advice = "Pass the class itself, so that a new one can be made."
+        raise CannotExamineError(
+            complaint("doctor", came, "an object that copy.deepcopy takes", advice)
+        ) from None
+
+
+def object_subject(instance, x=None):
+    """Make a subject of an object, finding out by running it what it takes.
+
+    Args:
+        instance: has a forward and a backward pass under a usual name.
+        x: an input that it takes, where none can be found.
+
+    Raises:
+        CannotExamineError: there is no forward or backward pass, or none runs.
+    """
+    kind = type(instance).__name__
+    for what, names in (("forward", FORWARD), ("backward", BACKWARD)):
+        if _method(instance, names) is None:
+            advice = f"Give it a method {what}, or pass two functions."
+            expected = f"a class with {names[0]} and its gradients stored or returned"
+            raise CannotExamineError(complaint("diagnose_layer", f"{kind} has no {what}", expected, advice))
+    instance = duplicate(instance)
+    slots = [slot for slot in array_slots(instance)]
+    shape = _input_shape(instance, slots, x)
+    if shape is None:
+        reason = _why(instance, slots, x)
+        advice = "Pass an input that it takes: diagnose_layer(layer, x=x)."
+        came = f"{kind}.{_method(instance, FORWARD)} ran on no input that was tried ({reason})"
+        raise CannotExamineError(complaint("diagnose_layer", came, "a forward pass of one batch", advice))
+    subject = ObjectSubject(instance, _parameters(instance, slots, shape), shape, origin=f"the layer {kind}")
+    _forget_gradients(subject)
+    return subject
+
+
+def _forget_gradients(subject):
+    """Set gradients that an earlier backward pass has left to zero, so that they are not taken for ours."""
+    for slot in subject._slots:
+        place = find_gradient(subject._pristine, slot, subject.names)
+        left = None if place is None else place.get(subject._pristine)
+        if is_array(left) and left.flags.writeable and left.shape == np.shape(slot.get(subject._pristine)):
+            left[...] = 0
+    if subject.has_zero_grad:
+        attempt(getattr(subject._pristine, subject._clear))
+    subject._object = duplicate(subject._pristine)
+
+
+def _shapes_to_try(instance, slots, x):
+    if x is not None:
+        x = np.asarray(x)
+        if x.ndim == 1:
+            yield 0, x.shape[0], True
+        if x.ndim >= 2:
+            yield 0, x.shape[1], False
+            yield 1, x.shape[0], False
+        return
+    sizes = []
+    for name, value in vars(instance).items() if hasattr(instance, "__dict__") else ():
+        if isinstance(value, int) and plain(name) in IN_NAMES:
+            sizes.append(value)
+    for slot in slots:
+        shape = np.shape(slot.get(instance))
+        if len(shape) in (1, 2) and not looks_like_gradient(slot):
+            sizes += [shape[-1], shape[0], shape[-1] - 1, shape[0] - 1]
+    sizes = list(dict.fromkeys(size for size in sizes if size > 0)) or [4]
+    for single in (False, True):
+        for axis in (0, 1):
+            for size in sizes:
+                if not (single and axis):
+                    yield axis, size, single
+
+
+def _samples(slots, instance):
+    """A batch size that is no side of any array, so that nothing fits by accident."""
+    sides = {side + more for slot in slots for side in np.shape(slot.get(instance)) for more in (-1, 0, 1)}
+    return next(n for n in range(SAMPLES, SAMPLES + 1000) if n not in sides)
+
+
+def _probe_input(instance, slots, shape):
+    axis, features, single = shape
+    n = _samples(slots, instance)
+    sides = (features,) if single else ((n, features) if axis == 0 else (features, n))
+    floats = [np.asarray(slot.get(instance)).dtype for slot in slots]
+    dtype = next((dtype for dtype in floats if dtype.kind == "f"), np.dtype(np.float64))
+    return np.random.default_rng(1).standard_normal(sides).astype(dtype), n
+
+
+def _output(instance, x):
+    out = quietly(getattr(instance, _method(instance, FORWARD)), x)
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _input_shape(instance, slots, x):
+    """(axis of the batch, number of features, whether it takes single samples only), found by running."""
+    for shape in _shapes_to_try(instance, slots, x):
+        sample, n = _probe_input(instance, slots, shape)
+        out = attempt(lambda sample=sample: np.asarray(_output(duplicate(instance), sample)))
+        if out is None or out.dtype.kind not in "fiu" or out.ndim > 2:
+            continue
+        if shape[2] or (out.ndim and out.shape[shape[0] if out.ndim > 1 else 0] == n):
+            return shape
+    return None
+
+
+def _why(instance, slots, x):
+    """The error of the first try, in words."""
+    for shape in _shapes_to_try(instance, slots, x):
+        sample, _ = _probe_input(instance, slots, shape)
+        try:
+            out = _output(duplicate(instance), sample)
+            return f"for an input of shape {sample.shape} it returned {describe(out)}"
+        except Exception as error:
+            return f"for an input of shape {sample.shape}: {type(error).__name__}: {error}"
+    return "no input could be thought of"
+
+
+def _parameters(instance, slots, shape):
+    """The places whose arrays the output depends on, or that are called as parameters are."""
+    x, _ = _probe_input(instance, slots, shape)
+    before = np.asarray(_output(duplicate(instance), x), dtype=float)
+    chosen = []
+    for slot in slots:
+        name = slot.path[-1][1] if not slot.leaf else slot.name.rpartition(".")[2]
+        usual = family(name) in ("weight", "bias", "augmented") and not looks_like_gradient(slot)
+        if usual or (not looks_like_gradient(slot) and _responds(instance, slot, x, before)):
+            chosen.append(slot)
+    return chosen
+
+
+def _responds(instance, slot, x, before):
+    moved = duplicate(instance)
+    value = np.asarray(slot.get(moved))
+    if value.dtype.kind != "f":
+        return False
+    try:
+        slot.set(moved, value + np.random.default_rng(2).standard_normal(value.shape).astype(value.dtype))
+        after = np.asarray(_output(moved, x), dtype=float)
+    except Exception:
+        return False
+    return after.shape != before.shape or not np.allclose(after, before, rtol=1e-9, atol=0, equal_nan=True)
+
+
+def build(kind, x=None):
+    """Make an object of a person's class, trying the usual ways to say how wide it is.
+
+    Raises:
+        CannotExamineError: the class cannot be called in any of them.
+    """
+    error = None
+    for args, kwargs in _ways_to_build(kind):
+        try:
+            made = quietly(kind, *args, **kwargs)
+            return object_subject(made, x)
+        except Exception as problem:
+            if error is None or isinstance(problem, CannotExamineError):
+                error = problem
+    if isinstance(error, CannotExamineError):
+        raise error
+    came = f"{kind.__name__} could not be made ({type(error).__name__}: {error})"
+    advice = "Make one yourself and pass it: diagnose_layer(Layer(3, 2))."
+    raise CannotExamineError(complaint("diagnose_layer", came, "a class to call as Layer(3, 2)", advice))
+
+
+def _ways_to_build(kind):
+    in_features, out_features, hidden = 4, 3, 5
+    parameters = positional(kind.__init__)
+    needed = [item for item in (parameters or [])[1:] if item.default is inspect.Parameter.empty]
+    named = {}
+    for item in inspect.signature(kind).parameters.values() if parameters is not None else ():
+        if plain(item.name) in IN_NAMES:
+            named[item.name] = in_features
+        elif plain(item.name) in OUT_NAMES:
+            named[item.name] = out_features
+    if len(named) == 2 and len(needed) <= 2:
+        yield (), named
+    if not needed:
+        yield (), {}
+    if any(family(item.name) == "weight" for item in needed):
+        rng = np.random.default_rng(0)
+        weight, bias = rng.standard_normal((out_features, in_features)), rng.standard_normal(out_features)
+        yield (weight, bias)[: len(needed)], {}
+        yield (weight.T.copy(), bias)[: len(needed)], {}
+    yield (in_features, out_features), {}
+    yield (in_features, hidden, out_features), {}
+    yield ([in_features, hidden, out_features],), {}
+    yield (in_features,), {}
+    yield (in_features, out_features, "relu"), {}
+    yield (in_features, out_features, 0.1), {}
+    yield (), {}
+
+
+__all__ = ["CannotExamineError", "ObjectSubject", "Slot", "attempt", "build", "object_subject", "quietly"]

@@ -1,0 +1,210 @@
+"""How people spell the arrays of a layer: which name means the weight, the bias, the input or a gradient."""
+
+import dataclasses
+import inspect
+import re
+from itertools import permutations
+
+import numpy as np
+
+FAMILIES = {
+    "weight": {"w", "weight", "weights", "kernel", "theta", "wt", "mat", "matrix", "coef"},
+    "bias": {"b", "bias", "biases", "beta", "intercept"},
+    "augmented": {"augmented", "waug", "wb", "wa", "waugmented", "weightaugmented", "augmentedweight"},
+    "x": {"x", "input", "inputs", "inp", "data", "aprev", "prev", "batch", "xs", "features", "in", "xin"},
+    "z": {"z", "pre", "preactivation", "u", "zs", "logits", "linear", "net"},
+    "out": {
+        "out",
+        "output",
+        "outputs",
+        "y",
+        "yhat",
+        "a",
+        "act",
+        "activation",
+        "activated",
+        "s",
+        "h",
+        "result",
+    },
+    "cache": {"cache", "caches", "saved", "ctx", "context", "memory", "tape", "stored", "kept", "state"},
+    "params": {"params", "parameters", "ps"},
+}
+"""What a name may mean, without underscores and in small letters."""
+
+UPSTREAM = {
+    "delta",
+    "upstream",
+    "grad",
+    "g",
+    "gradient",
+    "gradoutput",
+    "outputgrad",
+    "gradout",
+    "error",
+    "gout",
+}
+
+_GRADIENT = re.compile(
+    r"^(?:d(?:l|loss|j|e)?_?d?_?|grad(?:ient)?s?_?(?:of_)?|g_|nabla_|delta_)(?P<stem>.+)$", re.I
+)
+_SUFFIX = re.compile(r"^(?P<stem>.+?)_?(?:grads?|gradients?|d)$", re.I)
+
+
+def plain(name):
+    """A name in small letters without underscores.
+
+    >>> plain("A_prev")
+    'aprev'
+    """
+    return str(name).replace("_", "").lower()
+
+
+def family(name):
+    """What a name means, or "" if it is none of the usual ones; a number at the end is not looked at.
+
+    >>> family("W1"), family("bias"), family("A_prev"), family("q")
+    ('weight', 'bias', 'x', '')
+    """
+    word = plain(name).rstrip("0123456789")
+    for meaning, words in FAMILIES.items():
+        if word in words:
+            return meaning
+    return ""
+
+
+def stems(name):
+    """The names that ``name`` may be a gradient of, in small letters without underscores.
+
+    >>> sorted(stems("d_W1")), sorted(stems("weight_grad")), sorted(stems("beta"))
+    (['w1'], ['weight'], [])
+    """
+    found = set()
+    for pattern in (_GRADIENT, _SUFFIX):
+        match = pattern.match(str(name))
+        if match:
+            found.add(plain(match["stem"]))
+    for head in ("d", "g"):
+        if plain(name).startswith(head) and len(plain(name)) > 1:
+            found.add(plain(name)[1:])
+    return {stem for stem in found if family(stem)}
+
+
+def is_upstream(name):
+    """Whether an argument of a backward pass is the gradient that comes from above.
+
+    >>> is_upstream("dout"), is_upstream("grad_output"), is_upstream("x")
+    (True, True, False)
+    """
+    return plain(name) in UPSTREAM or bool({family(stem) for stem in stems(name)} & {"out", "z", "x"})
+
+
+def matches(name, parameter, parameters):
+    """Whether ``name`` belongs to ``parameter``: the same name, or the only one of its family."""
+    if plain(name) == plain(parameter.rpartition(".")[2]) or plain(name) == plain(parameter):
+        return True
+    meaning = family(name)
+    same = [other for other in parameters if family(other) == meaning]
+    numbered = plain(name)[-1:].isdigit()
+    return bool(meaning) and not numbered and same == [parameter]
+
+
+def gradient_matches(name, parameter, parameters):
+    """Whether ``name`` can be the gradient of ``parameter``.
+
+    >>> gradient_matches("dW", "weight", ("weight", "bias")), gradient_matches("db", "W", ("W", "b"))
+    (True, False)
+    """
+    return any(matches(stem, parameter, parameters) for stem in stems(name))
+
+
+def positional(function):
+    """The parameters of a function that can be filled by position, or None if it does not say."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter for parameter in signature.parameters.values() if parameter.kind in kinds]
+
+
+def named_parts(value):
+    """The parts of a result under their names, or None if they have none."""
+    if isinstance(value, dict):
+        return {str(key): part for key, part in value.items()}
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    return None
+
+
+def read_returned(value, shapes, x_shape):
+    """Sort what a backward pass returned: which part is the gradient of which array.
+
+    Args:
+        value: what came back: one array, a tuple, a dict, a named tuple or a dataclass.
+        shapes: ``{parameter: shape}``.
+        x_shape: the shape of the input.
+
+    Returns:
+        ``{"x" or parameter: key into value}``; the key is None for the value itself.
+    """
+    parts = named_parts(value)
+    if parts is not None:
+        return _by_name(parts, tuple(shapes))
+    if isinstance(value, tuple | list):
+        return _by_shape(value, shapes, x_shape)
+    if value is None:
+        return {}
+    return {_closest(value, {"x": x_shape} | shapes): None} if np.ndim(value) else {"x": None}
+
+
+def _by_name(parts, parameters):
+    keys = {}
+    for key in parts:
+        for parameter in parameters:
+            if gradient_matches(key, parameter, parameters) or matches(key, parameter, parameters):
+                keys.setdefault(parameter, key)
+    taken = set(keys.values())
+    for key in parts:
+        meanings = {family(stem) for stem in stems(key)} | {family(key)}
+        if key not in taken and meanings & {"x", "z", "out"}:
+            keys.setdefault("x", key)
+    return keys
+
+
+def _by_shape(parts, shapes, x_shape):
+    """The assignment whose shapes fit best; x first, or x last, where two fit as well."""
+    wanted = {"x": x_shape} | shapes
+    names = list(wanted)
+    best, chosen = -1.0, {}
+    for order in _orders(names, len(parts)):
+        score = sum(_fit(part, wanted[name]) for name, part in zip(order, parts, strict=False))
+        if score > best + 1e-9:
+            best, chosen = score, {name: position for position, name in enumerate(order)}
+    return chosen
+
+
+def _orders(names, length):
+    usual = [names, [*names[1:], names[0]], names[1:]]
+    yield from (order[:length] for order in usual if len(order) >= length)
+    if len(names) <= 6:
+        yield from permutations(names, min(length, len(names)))
+
+
+def _fit(part, shape):
+    """How well a gradient fits an array: its shape, the transpose, the same rank, a shared axis."""
+    if part is None:
+        return 0.5
+    came = np.shape(part)
+    if came == shape:
+        return 4.0
+    if came == shape[::-1] or came == tuple(side for side in shape if side != 1):
+        return 3.0
+    shared = len(set(came) & set(shape)) / (1 + len(came))
+    return shared + (0.5 if len(came) == len(shape) else 0.0)
+
+
+def _closest(value, wanted):
+    return max(wanted, key=lambda name: (_fit(value, wanted[name]), name == "x"))
