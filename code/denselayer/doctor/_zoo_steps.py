@@ -1,0 +1,140 @@
+"""Training steps made to order: a small network, a loss and an update, with the faults of their order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._zoo_pieces import slope, value
+
+
+@dataclass
+class Order:
+    """What happens in a step; as it stands, what should."""
+
+    d_out: Callable = lambda y, t: 2 * (y - t) / y.size
+    factor: Callable = lambda y: 1.0
+    """What all gradients are multiplied by, from the outputs."""
+    rate: Callable = lambda lr: lr
+    """The step length that the update makes of the learning rate."""
+    keeps_sum: bool = False
+    clears: str = "before"
+    """``"before"`` the backward pass, or ``"too early"``: between it and the update."""
+    updates_first: bool = False
+    """The upper weight is updated before the gradient is sent back through it."""
+    bias_rows: bool = False
+    """The bias is updated with a row for each sample."""
+    decay: float = 0.0
+    momentum: float = 0.0
+
+
+def _install(**changes):
+    def install(order):
+        for name, piece in changes.items():
+            setattr(order, name, piece)
+
+    return install
+
+
+STEP_FAULTS = {
+    "averaged-twice": ("factor", _install(factor=lambda y: 1 / len(y))),
+    "summed-not-averaged": ("factor", _install(factor=lambda y: y.size)),
+    "factor-two": ("factor", _install(factor=lambda y: 0.5)),
+    "sign-flipped": ("factor", _install(factor=lambda y: -1.0)),
+    "learning-rate-inside": ("rate", _install(rate=lambda lr: lr * lr)),
+    "other-loss": ("d_out", _install(d_out=lambda y, t: np.sign(y - t) / y.size)),
+    "not-cleared": ("clearing", _install(keeps_sum=True)),
+    "cleared-too-early": (
+        "clearing factor rate d_out updates_first bias_rows",
+        _install(clears="too early"),
+    ),
+    "updated-weight-used": ("updates_first", _install(updates_first=True)),
+    "bias-grown": ("bias_rows", _install(bias_rows=True)),
+}
+"""For each defect the pieces that it takes, and how it is installed."""
+
+
+class Network:
+    """Two layers, ``W1, b1, W2, b2``, the weights (in, out), with a mean squared error."""
+
+    def __init__(self, order, activation="tanh"):
+        self.order, self.activation = order, activation
+        self.sums, self.speed = {}, {}
+
+    def predict(self, params, x):
+        """The outputs, with what the backward pass needs."""
+        z = x @ params["W1"] + params["b1"]
+        h = value(self.activation, z)
+        return h @ params["W2"] + params["b2"], (z, h)
+
+    def loss(self, params, x, t):
+        """The mean squared error, over all entries."""
+        return np.mean((self.predict(params, x)[0] - t) ** 2)
+
+    def backward(self, params, x, t, lr):
+        """The gradients that the person computes at these parameters."""
+        order, (y, (z, h)) = self.order, self.predict(params, x)
+        d_out = (order.d_out(y, t) * order.factor(y)).astype(y.dtype)
+        upper = params["W2"]
+        d_upper = h.T @ d_out
+        if order.updates_first:
+            upper = upper - order.rate(lr) * d_upper
+        d_z = (d_out @ upper.T) * slope(self.activation, z)
+        return {
+            "W1": x.T @ d_z,
+            "b1": d_z.sum(axis=0),
+            "W2": d_upper,
+            "b2": d_out if order.bias_rows else d_out.sum(axis=0),
+        }
+
+    def directions(self, params, x, t, lr):
+        """What is subtracted from the parameters, before the learning rate."""
+        order, grads = self.order, self.backward(params, x, t, lr)
+        if order.keeps_sum:
+            grads = {name: self.sums.get(name, 0) + gradient for name, gradient in grads.items()}
+            self.sums = grads
+        if order.clears == "too early":
+            grads = {name: np.zeros_like(gradient) for name, gradient in grads.items()}
+        if order.decay:
+            grads = {name: gradient + order.decay * params[name] for name, gradient in grads.items()}
+        if order.momentum:
+            self.speed = {n: order.momentum * self.speed.get(n, 0) + g for n, g in grads.items()}
+            grads = self.speed
+        return grads
+
+
+def returning_step(network):
+    """``step(params, x, t, lr)`` that returns new parameters."""
+
+    def step(params, x, t, lr):
+        directions = network.directions(params, x, t, lr)
+        rate = network.order.rate(lr)
+        return {name: params[name] - rate * directions[name] for name in params}
+
+    return step
+
+
+def changing_step(network):
+    """``step(params, x, t, lr)`` that changes the dict of parameters and returns the loss."""
+
+    def step(params, x, t, lr):
+        loss = network.loss(params, x, t)
+        rate = network.order.rate(lr)
+        for name, direction in network.directions(params, x, t, lr).items():
+            params[name] = params[name] - rate * direction
+        return loss
+
+    return step
+
+
+def draw(seed, dtype=np.float64, inputs=3, hidden=4, outputs=2, n=5):
+    """Draw parameters and a batch."""
+    rng = np.random.default_rng(seed)
+    params = {
+        "W1": rng.normal(size=(inputs, hidden)),
+        "b1": rng.normal(size=hidden),
+        "W2": rng.normal(size=(hidden, outputs)),
+        "b2": rng.normal(size=outputs),
+    }
+    x, t = rng.normal(size=(n, inputs)), rng.normal(size=(n, outputs))
+    return {name: array.astype(dtype) for name, array in params.items()}, x.astype(dtype), t.astype(dtype)
