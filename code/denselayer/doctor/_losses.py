@@ -1,0 +1,161 @@
+"""Examines a loss and its hand-written gradient: is the gradient that of this loss, and of which other?"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._validate import choice
+from ._loss_calls import CallError, LossCalls
+from ._loss_explain import Reading, explain, with_epsilon
+from ._loss_library import KNOWN
+from ._loss_probes import behaviour, stale
+from ._loss_views import View, runs, study, views
+from ._report import ArrayVerdict, Finding, Report, worst_entries
+
+TARGETS = ("labels", "one-hot", "numbers", "binary", "signs")
+
+
+def diagnose_loss(loss, gradient=None, *, targets=None) -> Report:
+    """Examine a loss and the gradient that someone wrote for it by hand.
+
+    Args:
+        loss: a function ``loss(pred, target)`` that returns a number, or the number and its gradient; or a
+            class, or an object, with ``forward(pred, target)`` and ``backward``. The target may come first
+            if its name says that it is one, as in ``(y_true, y_pred)``.
+        gradient: a function ``gradient(pred, target)``; None if ``loss`` has its own.
+        targets: ``"labels"``, ``"one-hot"``, ``"numbers"``, ``"binary"`` (0 and 1) or ``"signs"`` (-1 and 1).
+            By default this is found out by trying.
+
+    Returns:
+        A Report. The gradient is compared with measured slopes of the loss; what differs is explained by
+        the losses that the doctor knows, by their usual mistakes, and by powers of the batch size.
+
+    Raises:
+        ValueError: an unknown kind of targets.
+
+    Source:
+        Definition: a gradient holds the slopes of its loss. The gradients of the known losses are those of
+        ``functional`` and of PyTorch's losses.
+
+    >>> report = diagnose_loss(lambda y, t: np.mean((y - t) ** 2), lambda y, t: (y - t) / y.size)
+    >>> report.defects
+    ('factor-two',)
+    >>> diagnose_loss(lambda y, t: np.mean((y - t) ** 2), lambda y, t: 2 * (y - t) / y.size).healthy
+    True
+    """
+    if targets is not None:
+        choice("diagnose_loss", "targets", targets, TARGETS)
+    try:
+        calls = LossCalls(loss, gradient)
+        return _examine(calls, targets)
+    except CallError as error:
+        return _crashed(error.where, str(error))
+    except Exception as error:
+        return _crashed("the loss", f"{type(error).__name__}: {error}")
+
+
+def _crashed(where, what):
+    finding = Finding("crash", (where,), {"other": what})
+    return Report("a loss", (ArrayVerdict("the gradient", "not checked"),), (finding,), failed=True)
+
+
+def _examine(calls, targets):
+    candidates = [view for view in views(targets) if runs(calls, view)]
+    if not candidates:
+        return _nothing_runs(calls, targets)
+    if _is_random(calls, candidates[0]):
+        return Report("a loss", (), (Finding("random", ("the loss",), {}),), failed=True)
+    other = stale(calls, candidates[0])
+    if other:
+        finding = Finding("stale-cache", (calls.name,), {"other": other})
+        return Report("a loss", (ArrayVerdict(calls.name, "wrong"),), (finding,))
+    reading = _read(calls, candidates, targets)
+    findings, notes = explain(reading)
+    seen, more = behaviour(calls, reading)
+    return Report(_subject(reading), (_verdict(reading),), (*findings, *seen), (*notes, *more))
+
+
+def _nothing_runs(calls, targets):
+    """Say why no view gave a finite loss: an error, or a number that is not finite."""
+    failures = []
+    for view in views(targets):
+        try:
+            calls.value(*view.give(*view.draw(4, 3, np.random.default_rng(1))))
+        except CallError as error:
+            failures.append(error)
+        else:
+            return Report("a loss", (), (Finding("not-finite", ("the loss",), {}),), failed=True)
+    return _crashed(failures[0].where, str(failures[0]))
+
+
+def _is_random(calls, view):
+    z, t = view.draw(4, 3, np.random.default_rng(1))
+    return calls.value(*view.give(z, t)) != calls.value(*view.give(z, t))
+
+
+def _read(calls, candidates, targets):
+    """Choose the view in which the loss is a known one; else one in which its gradient agrees."""
+    readings, failure = [], None
+    for view in candidates:
+        try:
+            reading = _reading(calls, view)
+        except CallError as error:
+            failure = failure or error
+            continue
+        if reading.known:
+            return _in_its_own_view(calls, reading, targets)
+        readings.append(reading)
+    if not readings:
+        raise failure
+    order = ("labels", "numbers", "one-hot", "binary", "signs")
+    return min(
+        readings,
+        key=lambda it: (not it.agrees, it.view.layout == "columns", order.index(it.view.targets)),
+    )
+
+
+def _in_its_own_view(calls, reading, targets):
+    """Look again with the targets that the known loss is made for."""
+    known, view = reading.known, reading.view
+    if targets is not None or view.targets in ("labels", known.targets):
+        return reading
+    own = View(known.targets, known.domain, view.layout)
+    again = _reading(calls, own) if runs(calls, own) else reading
+    return again if again.known else reading
+
+
+def _reading(calls, view):
+    reading = Reading(calls.name, view, study(calls, view), _is_mean(calls, view))
+    for known in KNOWN:
+        fits = known.domain == view.domain or known.domain == "numbers"
+        if fits and (known.layout is None or known.layout == (view.targets, view.layout)):
+            scale = reading.fit(reading.slopes, known.slope)
+            if scale:
+                return replace(reading, known=known, scale=scale)
+    return with_epsilon(reading)
+
+
+def _is_mean(calls, view):
+    """Whether twice the same batch gives the same loss."""
+    z, t = view.draw(4, 3, np.random.default_rng(3))
+    once = calls.value(*view.give(z, t))
+    twice = calls.value(*view.give(np.concatenate([z, z]), np.concatenate([t, t])))
+    return abs(twice - once) <= 1e-5 * abs(once)
+
+
+def _subject(reading):
+    name = reading.known.name if reading.known else "a loss that the doctor does not know"
+    return f"a loss, {name}, with {reading.view.words}"
+
+
+def _verdict(reading):
+    """The verdict on the gradient, with the worst entries of the worst probe."""
+    total = sum(sample.z.size for sample in reading.samples)
+    if not reading.comparable:
+        return ArrayVerdict(reading.name, "wrong", (), 0, total)
+    checked = sum(int(np.isfinite(sample.slopes).sum()) for sample in reading.samples)
+    worst = max(reading.samples, key=lambda sample: sample.excess)
+    entries = worst_entries(worst.rows, np.where(np.isnan(worst.slopes), worst.rows, worst.slopes))
+    if not checked:
+        return ArrayVerdict(reading.name, "cannot tell", entries, 0, total)
+    return ArrayVerdict(reading.name, "healthy" if reading.agrees else "wrong", entries, checked, total)
