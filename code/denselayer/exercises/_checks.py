@@ -375,7 +375,7 @@ def _what(name):
 
 
 def _kind(value):
-    name = type(value).__name__
+    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
