@@ -21,7 +21,17 @@ from . import _zoo_losses, _zoo_networks, _zoo_steps
 from ._zoo_layers import SPELLINGS, Plan, layer_class, layer_functions
 from ._zoo_pieces import ACTIVATIONS, FAULTS, STORAGE, Pieces
 
-__all__ = ["Specimen", "can_have", "faulty", "faulty_loss", "faulty_step", "healthy", "pairs"]
+__all__ = [
+    "Specimen",
+    "can_have",
+    "faulty",
+    "faulty_activation",
+    "faulty_loss",
+    "faulty_step",
+    "faulty_tied",
+    "healthy",
+    "pairs",
+]
 
 FORMS = ("class", "instance", "functions", "loss")
 TOGETHER_ALONE = {
@@ -114,7 +124,7 @@ def faulty(
     """
     defects, rng = tuple(defects), np.random.default_rng(seed)
     if defects == ("shared-weight-overwritten",):
-        return _tied(form, in_features, out_features, dtype)
+        return faulty_tied(in_features, out_features, form=form, dtype=dtype)
     activation = _activation(defects, activation, rng)
     _check(defects, form, storage, dtype, in_features, out_features, activation)
     pieces = Pieces()
@@ -180,11 +190,22 @@ def _arrays(plan, defects, dtype, in_features, out_features, rng, words):
     return Specimen(defects, "arrays", (loss, params | {"x": x}, grads | {"x": d_x}), words=words)
 
 
-def _tied(form, in_features, out_features, dtype):
-    made = _zoo_networks.tied_class(in_features, out_features, dtype, overwritten=True)
+def faulty_tied(in_features=3, out_features=4, *, form="class", dtype=np.float64, overwritten=True):
+    """Make an autoencoder that uses one weight twice and keeps only one share of its gradient.
+
+    Args:
+        in_features: of the data; out_features: of the code between encoder and decoder.
+        form: ``"class"`` or ``"instance"``.
+        dtype: of the parameters.
+        overwritten: False for a right one.
+
+    >>> faulty_tied(3, 4).defects, faulty_tied(3, 4, overwritten=False).defects
+    (('shared-weight-overwritten',), ())
+    """
+    made = _zoo_networks.tied_class(in_features, out_features, dtype, overwritten=overwritten)
     words = f"a tied autoencoder, {form}, {np.dtype(dtype)}, {in_features} x {out_features}"
-    subject = made if form == "class" else made()
-    return Specimen(("shared-weight-overwritten",), "layer", (subject,), words=words)
+    defects = ("shared-weight-overwritten",) if overwritten else ()
+    return Specimen(defects, "layer", (made if form == "class" else made(),), words=words)
 
 
 def faulty_activation(defect, *, form="class", activation=None, seed=0):
