@@ -19,8 +19,6 @@ from ._loss_library import (
 from ._loss_views import Sample, View
 from ._report import Finding
 
-PLAIN = (1.0, 2.0, 0.5)
-"""Constants in front of a loss that are part of its usual definitions."""
 SCALES = (Fit(1.0, -1), Fit(1.0, -1, -1), Fit(1.0))
 
 
@@ -82,8 +80,6 @@ def explain(reading):
         return own, _notes(reading)
     if not any(np.any(sample.rows) for sample in reading.samples):
         return [*own, Finding("gradient-zero", (reading.name,), {})], []
-    if own and _is_of_the_single_loss(reading):
-        return own, []
     explanations = [found for found in _explanations(reading) if found is not None]
     if not explanations:
         return own or _hidden(reading), _unexplained(reading)
@@ -102,16 +98,6 @@ def _defects_of_the_loss(reading):
     return [Finding(reading.known.defect, where, facts)]
 
 
-def _is_of_the_single_loss(reading):
-    """Whether the gradient is the usual one, which forgets what is wrong with the loss."""
-    if reading.epsilon:
-        scale = reading.fit(reading.theirs, reading.known.slope)
-        return bool(scale) and scale.relative_to(reading.scale).is_one(1e-4)
-    slopes = (CROSS_ENTROPY.slope, lambda z, t: softmax(softmax(z)) - t)
-    scales = [reading.fit(reading.theirs, slope) for slope in slopes]
-    return any(scale and scale.relative_to(reading.scale).is_one(1e-4) for scale in scales)
-
-
 def _misfit(reading):
     came = next(sample for sample in reading.samples if sample.rows is None)
     if came.theirs is None:
@@ -127,18 +113,16 @@ def _explanations(reading):
     """Lists of findings, each of which explains the gradient, or None; the more usual first."""
     yield _by_factor(reading, reading.fit_arrays(reading.theirs, reading.slopes))
     if reading.known:
-        for defect, slope in reading.known.mistakes:
+        mistakes = ((("", reading.known.slope),) if reading.epsilon else ()) + reading.known.mistakes
+        for defect, slope in mistakes:
             scale = reading.fit(reading.theirs, slope)
-            yield scale and [_mistake(reading, defect), *factors(reading, scale.relative_to(reading.scale))]
+            named = [Finding(defect, (reading.name,), {})] if defect else []
+            yield scale and [*named, *factors(reading, scale.relative_to(reading.scale))]
         yield _by_epsilon(reading)
     for other in KNOWN:
         if other is not reading.known and not other.defect:
             scale = reading.fit(reading.theirs, other.slope)
             yield scale and _other_loss(reading, other, scale)
-
-
-def _mistake(reading, defect):
-    return Finding(defect, (reading.name,), {})
 
 
 def _by_factor(reading, scale):
@@ -181,10 +165,11 @@ def _batch_factor(reading, scale):
 def _other_loss(reading, other, scale):
     expected = reading.known.name if reading.known else "one that the doctor does not know"
     mine = reading.scale or Fit(1.0, -1 if reading.is_mean else 0, scale.width)
-    relative = scale.relative_to(mine)
-    if abs(relative.constant) in PLAIN:
-        relative = replace(relative, constant=float(np.sign(relative.constant)))
-    half = "half " if abs(scale.constant) == 0.5 and other.quadratic else ""
+    plain = (1.0, 0.5) if other.quadratic else (1.0,)
+    is_plain = {abs(scale.constant), abs(scale.constant / mine.constant)} & set(plain)
+    constant = np.copysign(1.0, scale.constant) if is_plain else scale.constant
+    relative = replace(scale.relative_to(mine), constant=float(constant))
+    half = "half " if 0.5 in is_plain and other.quadratic else ""
     finding = Finding("other-loss", (reading.name,), {"other": half + other.name, "expected": expected})
     return [finding, *factors(reading, relative)]
 

@@ -5,9 +5,7 @@ from itertools import product
 
 import numpy as np
 
-EXPONENTS = sorted(
-    ((a, b) for a in (-2, -1, 0, 1, 2) for b in (-1, 0, 1)), key=lambda ab: abs(ab[0]) + abs(ab[1])
-)
+EXPONENTS = sorted(product(range(-2, 3), repeat=2), key=lambda pair: abs(pair[0]) + abs(pair[1]))
 ROUGH = 20
 """How much looser than the comparison of two numbers the comparison of two fits is."""
 

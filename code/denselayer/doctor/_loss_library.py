@@ -24,7 +24,8 @@ class KnownLoss:
     defect: str = ""
     """The defect that the loss itself is."""
     mistakes: tuple = field(default=())
-    """(defect id, what was computed) for the ways in which its gradient goes wrong."""
+    """(defect id, what was computed) for the ways in which its gradient goes wrong; no id where the loss's
+    own defect has said it already."""
 
 
 def softmax(z):
@@ -92,6 +93,7 @@ TWICE = KnownLoss(
     _twice,
     targets="one-hot",
     defect="softmax-twice",
+    mistakes=(("", CROSS_ENTROPY.slope), ("", lambda z, t: softmax(softmax(z)) - t)),
 )
 BINARY = KnownLoss(
     "the binary cross entropy of the sigmoid",
