@@ -46,8 +46,8 @@ class Ending:
 
     Attributes:
         kind: ``"finished"``, or an id of the group "files" of the doctor's table (``"crash"``,
-            ``"endless-loop"``, ``"print-storm"``, ``"exits"``, ``"memory"``), or ``"refused"``: what was
-            asked for is not in the file.
+            ``"endless-loop"``, ``"print-storm"``, ``"exits"``, ``"memory"``), ``"refused"`` (what was
+            asked for is not in the file), or ``"never started"``.
         sentence: what happened, in one sentence; empty if it finished.
         value: what the function returned.
         other: the short form of what happened, for the templates of the table.
@@ -142,7 +142,7 @@ def _watch(process, box, seconds, taps, stop):
         if sum(tap.size for tap in taps) > FLOOD:
             return "print-storm"
         if time.monotonic() > limit + GRACE:
-            return "endless-loop" if ready else "never started"
+            return "endless-loop"
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.02)
     late = ready and time.monotonic() > limit - 0.2 and process.returncode == WATCHDOG
@@ -214,6 +214,8 @@ def _read(path):
 
 def _obituary(ended, box, file):
     """The answer for a child that gave none; ``ended`` is its exit code or the reason why it was ended."""
+    if not (box / READY).exists():
+        return {"kind": "never started"}
     first, where = "", {}
     with suppress(OSError):
         first, where = last_words(box, file)
@@ -252,7 +254,8 @@ def _ending(answer, file, seconds, memory, taps):
     kind, size = answer["kind"], sum(tap.size for tap in taps)
     if kind == "endless-loop" and size > STORM:
         kind = "print-storm"
-    other, sentence = _words(kind, answer, file.name, seconds, memory, size)
+    last = [line.strip() for line in taps[1].text().splitlines() if line.strip()][-1:]
+    other, sentence = _words(kind, answer | {"last": "".join(last)}, file.name, seconds, memory, size)
     notes = list(answer.get("notes", ()))
     if any(tap.size > KEPT for tap in taps):
         notes.append(f"{file.name} printed {_bytes(size)}; only the first {KEPT // 1024} KB are kept.")
@@ -272,7 +275,7 @@ def _ending(answer, file, seconds, memory, taps):
 
 def _words(kind, answer, name, seconds, memory, size):
     """The short and the long form of an end."""
-    what, place = answer.get("what", ""), _place(answer)
+    what, last, place = answer.get("what", ""), answer["last"], _place(answer)
     inside, then = (f" in {place}", f"; it was in {place} then") if place else ("", "")
     if kind == "finished":
         return "", ""
@@ -287,7 +290,8 @@ def _words(kind, answer, name, seconds, memory, size):
     if kind == "exits":
         return f"{what}{inside}", f"{name} ended the program{inside}: {what}."
     if kind == "never started":
-        return what, f"Python did not start within {START:g} s: the machine is too busy."
+        said = f"Python could not start the examination of {name}"
+        return what, f"{said}: {last}." if last else f"{said}: the machine is too busy."
     if answer.get("syntax"):
         return f"{what}{inside}", f"{name} cannot be read as Python: {place}: {what}."
     return f"{what}{inside}", f"{name} stopped{inside} with {what}."

@@ -13,7 +13,7 @@ import traceback
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 PROGRAM = "import sys; sys.path[:] = {path!r}; from denselayer._child_side import serve; serve({box!r})"
 REQUEST, READY, TRACE = "request", "ready", "trace"
@@ -174,7 +174,7 @@ def own_names(module):
         for name, value in public.items()
         if isinstance(value, FunctionType | type) and value.__module__ == module.__name__
     ]
-    imported = ModuleType | FunctionType | type
+    imported = ModuleType | FunctionType | BuiltinFunctionType | type
     return made + [name for name, value in public.items() if not isinstance(value, imported)]
 
 
