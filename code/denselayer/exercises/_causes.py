@@ -87,6 +87,8 @@ def _cause(error, source, arrays):
             f"{here}In a product A @ B the last axis of A and the first axis of B must be equally long: "
             "is one of the two to be transposed, or are they in the wrong order?"
         )
+    if isinstance(error, ValueError) and "enough dimensions" in text:
+        return f"{here}One side of @ has no axis: it is a single number or None there."
     if isinstance(error, ValueError) and BROADCAST.search(text):
         return (
             f"{here}Shapes are compared from the right; two axes fit if they are equal or one of them is 1."

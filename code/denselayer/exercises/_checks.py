@@ -115,7 +115,9 @@ class Values:
                     return fault
         if not faults:
             return None
-        worst = min(faults, key=lambda fault: fault.rank)
+        rank = min(fault.rank for fault in faults)
+        alike = [fault for fault in faults if fault.rank == rank]
+        worst = alike[-1] if alike[0].status == "shape" else alike[0]  # a shape of 1 x 1 tells little
         if worst.status not in ("shape", "values"):
             return worst
         return self._named_mistake(worst, function, pairs)

@@ -83,7 +83,8 @@ class Part:
             raise Unreadable(f"`{self.name}` is a number, and {answer!r} is not.")
         if isinstance(answer, int | float | np.number | Fraction | Decimal):
             try:
-                return Fraction(answer.item() if isinstance(answer, np.generic) else answer)
+                number = Fraction(answer.item() if isinstance(answer, np.generic) else answer)
+                return number if abs(number) < LARGEST else math.inf
             except (ValueError, OverflowError, TypeError):
                 return float(answer) if not isinstance(answer, complex | np.complexfloating) else math.nan
         if isinstance(answer, str):
@@ -99,9 +100,11 @@ class Part:
         groups = text.split(",")
         if len(groups) > 1 and all(len(group.split(".")[0]) == 3 for group in groups[1:]):
             text = "".join(groups)
+        text = "".join(text.split())
         try:
-            number = Fraction("".join(text.split()))
-        except (ValueError, ZeroDivisionError):
+            size = math.inf if "/" in text else abs(float(text))
+            number = Fraction(text) if "/" in text or 0 < size < LARGEST else float(text)
+        except (ValueError, ZeroDivisionError, OverflowError):
             known = "785000, 0.25, 3/4 and 1.5e-3"
             raise Unreadable(
                 f'`{self.name}` cannot be read from "{answer}". Numbers look like {known}.'
@@ -192,6 +195,8 @@ class Part:
         return "", f"`{self.name}` is not {shown}: look at entry {places} again."
 
 
+LARGEST = 1e300
+"""Beyond it, an answer counts as infinite."""
 FACTORS = {
     2: "",
     8: ": bits and bytes",
@@ -314,7 +319,7 @@ class Number(Exercise):
             return Feedback(
                 self.id,
                 "error",
-                f"{came} for {len(names)} blanks.",
+                f"{came} for {len(names)} blank{'s' * (len(names) > 1)}.",
                 (f"Give a dict with the keys {expected}.",),
             )
         return dict(zip(names, answers, strict=True))

@@ -1,0 +1,380 @@
+"""Answers that are code: what is looked at first, and what a student reads about an own mistake."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from denselayer import exercises as ex
+from denselayer.exercises import Case, Code, Fault, Property, Refuses, Slip, Values
+from tests.denselayer import exercise_cells as cells
+
+
+def exercise(
+    checks, entry="f", template="def f(x, weight):\n    <<the result>>", solution="return x @ weight.T"
+):
+    return Code("test-exercise", entry=entry, template=template, solution=solution, checks=checks, wrong=[])
+
+
+def layers():
+    return [
+        Case(x=np.array([[2.0]]), weight=np.array([[3.0]])),
+        Case(x=np.array([[1.0, 2.0]]), weight=np.array([[3.0, 4.0], [5.0, 6.0]])),
+        Case(x=np.arange(6.0).reshape(2, 3), weight=np.arange(12.0).reshape(4, 3)),
+    ]
+
+
+def product(x, weight):
+    return x @ weight.T
+
+
+PLAIN = exercise([Values(layers, product)])
+
+
+def answered(source, of=PLAIN):
+    return cells.checked(of, source)
+
+
+def written(body, of=PLAIN):
+    return answered("def f(x, weight):\n" + "\n".join("    " + line for line in body.splitlines()), of)
+
+
+def test_what_is_right_is_right():
+    assert written("return x @ weight.T").passed
+
+
+def test_the_same_result_by_another_way_is_right():
+    assert written("return np.einsum('nj,ij->ni', x, weight)".replace("np", "__import__('numpy')")).passed
+
+
+def test_blanks_that_are_left_are_named():
+    two = exercise(
+        [Values(layers, product)],
+        template="def f(x, weight):\n    <<the transpose: `turned`>>\n    <<the product>>",
+        solution=["turned = weight.T", "return x @ turned"],
+    )
+    assert answered(two.starter, two).headline == (
+        "Not attempted yet: blank 1 (the transpose: `turned`) and blank 2 (the product) are left."
+    )
+    half = "def f(x, weight):\n    turned = weight.T\n    ...  # blank 2: the product"
+    assert answered(half, two).headline == "Not attempted yet: blank 2 (the product) is left."
+    assert answered(two.solved, two).passed
+
+
+def test_blanks_of_another_exercise_in_the_same_file_do_not_count():
+    other = "\n\ndef g(x):\n    ...  # blank 1: something else\n"
+    assert answered("def f(x, weight):\n    return x @ weight.T" + other).passed
+
+
+def test_an_ellipsis_in_an_index_is_no_blank():
+    assert written("return (x @ weight.T)[..., :]").passed
+
+
+@pytest.mark.parametrize("answer", [None, ...])
+def test_nothing_is_not_attempted(answer):
+    assert PLAIN.check(answer).status == "not attempted"
+
+
+@pytest.mark.parametrize("answer", [3, np.ones((1, 1)), "f"])
+def test_the_result_in_place_of_the_function_is_told_so(answer):
+    feedback = PLAIN.check(answer)
+    assert feedback.status == "error"
+    assert feedback.details == ("Give the function itself, `f`, not what it returns.",)
+
+
+def test_too_few_functions_are_told_so():
+    assert PLAIN.check().headline == "This exercise takes `f`; 0 came."
+
+
+def test_an_exception_is_told_at_the_students_own_line_with_a_plain_cause():
+    feedback = written("y = x\nreturn y @ weight")
+    assert feedback.status == "error"
+    assert feedback.headline == "Line 3 raises a ValueError: the shapes do not fit."
+    assert feedback.details[0].strip() == "return y @ weight"
+    assert "y (2, 3), weight (4, 3)" in feedback.details[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("return x @ wieght.T", "misspelt"),
+        ("return x.dto(weight.T)", "no such attribute"),
+        ("return x[7]", "first entry has the index 0"),
+        ("return f(x, weight)", "without an end"),
+        ("raise SystemExit(1)", "A function returns instead"),
+        ("return x + weight.reshape(5, 5)", "keeps the number of entries"),
+        ("a, b = weight.shape[0], x, 3", "number of names on the left"),
+        ("return x / 0 if False else 1 / 0", "divided by zero"),
+        ("raise NotImplementedError", "still to be written"),
+        ("import nothing_like_this", "not installed"),
+        ("return None + x", "None there"),
+        ("return x @ None", "None there"),
+    ],
+)
+def test_causes_are_plain(line, words):
+    feedback = written(line)
+    assert feedback.status == "error"
+    assert any(words in detail for detail in feedback.details), feedback.details
+
+
+def test_an_exception_in_a_library_is_told_at_the_line_that_called_it():
+    source = (
+        "import numpy as np\n\ndef f(x, weight):\n    return np.apply_along_axis(lambda row: row[9], 0, x)"
+    )
+    assert answered(source).headline.startswith("Line 4 raises an IndexError")
+
+
+def test_wrong_arguments_are_told_although_no_line_of_the_student_ran():
+    feedback = answered("def f(x):\n    return x")
+    assert feedback.headline.startswith("Your code raises a TypeError")
+    assert "other arguments" in feedback.details[0]
+
+
+def test_a_missing_return_is_told_so():
+    assert written("y = x @ weight.T").headline == "`f` returns None: is the `return` missing?"
+
+
+GRADIENT = exercise(
+    [
+        Values(
+            lambda: [
+                Case(d_out=np.array([[2.0]]), x=np.array([[3.0]])),
+                Case(d_out=np.ones((4, 2)), x=np.arange(12.0).reshape(4, 3)),
+            ],
+            lambda d_out, x: (d_out.T @ x, d_out.sum(0)),
+            returns=("d_weight", "d_bias"),
+            gradient_of={"d_weight": "weight", "d_bias": "bias"},
+        )
+    ],
+    template="def f(d_out, x):\n    <<the result>>",
+    solution="return d_out.T @ x, d_out.sum(0)",
+)
+
+
+def gradient(line):
+    return answered(f"def f(d_out, x):\n    {line}", GRADIENT)
+
+
+def test_a_shape_is_told_with_the_reason():
+    feedback = gradient("return x.T @ d_out, d_out.sum(0)")
+    assert feedback.status == "shape"
+    assert feedback.headline == "`d_weight` has the shape (3, 2) and should have (2, 3)."
+    assert feedback.details == (
+        "A gradient has the shape of what it belongs to: `weight` has (2, 3).",
+        "Yours is the transpose.",
+    )
+
+
+def test_a_missing_sum_is_guessed_from_the_shape():
+    assert "sum over the batch" in gradient("return d_out.T @ x, d_out").details[1]
+
+
+def test_an_axis_of_length_one_is_told():
+    feedback = gradient("return d_out.T @ x, d_out.sum(0, keepdims=True)")
+    assert any("axis of length 1" in detail for detail in feedback.details)
+
+
+def test_the_number_of_results_is_told():
+    feedback = gradient("return d_out.T @ x")
+    assert feedback.headline == "`f` returns d_weight, d_bias; yours returns an array."
+    assert gradient("return 1, 2, 3").headline.endswith("yours returns a tuple, 3 values.")
+
+
+def test_a_dict_by_name_is_as_good_as_a_tuple():
+    assert gradient("return {'d_bias': d_out.sum(0), 'd_weight': d_out.T @ x}").passed
+
+
+def test_what_is_no_number_is_told():
+    assert gradient("return 'a', 'b'").headline == "`d_weight` is a str, not an array of numbers."
+
+
+def test_the_results_that_are_right_are_told_beside_those_that_are_wrong():
+    feedback = gradient("return d_out.T @ x, 2 * d_out.sum(0)")
+    assert feedback.headline == "`d_bias` has wrong values."
+    assert feedback.details == ("Right: `d_weight`.",)
+
+
+def test_the_smallest_case_that_fails_is_the_example():
+    assert gradient("return d_out.T @ x, 2 * d_out.sum(0)").example == (
+        "d_out = [[2]], x = [[3]]\nd_bias yours [4], right [2]"
+    )
+    assert (
+        "d_bias yours [16, 16], right [4, 4]"
+        in gradient("return d_out.T @ x, len(x) ** 2 * d_out.mean(0)").example
+    )
+
+
+def test_a_large_example_shows_the_worst_entry():
+    wide = exercise([Values(lambda: [Case(x=np.zeros((5, 3)), weight=np.zeros((7, 3)))], product)])
+    feedback = written("y = x @ weight.T\ny[3, 2] = 9\nreturn y", wide)
+    assert "at (3, 2): yours 9, right 0" in feedback.example
+
+
+def test_integers_are_told():
+    feedback = written("return (x @ weight.T).astype(int)")
+    assert feedback.status == "dtype"
+    assert feedback.headline == "The result has the dtype int64 and should be floating."
+
+
+def test_float64_for_float32_is_told_where_the_exercise_asks_for_it():
+    keeps = exercise([Values(layers, product, keeps_dtype=True)])
+    source = "import numpy as np\n\ndef f(x, weight):\n    return np.zeros((1,)) + x @ weight.T"
+    assert answered(source).passed
+    assert answered(source, keeps).headline == "The result is float64 where the arguments are float32."
+
+
+def test_nan_is_told_before_values():
+    feedback = written("y = x @ weight.T\ny[0, 0] = float('nan')\nreturn y + 1")
+    assert feedback.status == "nan"
+    assert feedback.headline == "The result is nan where the right value is finite."
+
+
+def test_a_changed_argument_is_told_before_values():
+    feedback = written("x += 1\nreturn x @ weight.T")
+    assert feedback.status == "changed input"
+    assert feedback.headline == "Your function changes its argument `x`."
+
+
+def test_an_argument_that_may_change_is_no_fault():
+    in_place = exercise([Values(layers, product, may_change=("x",))])
+    assert written("y = x @ weight.T\nx += 1\nreturn y", in_place).passed
+
+
+def test_an_exception_counts_before_wrong_values_of_smaller_cases():
+    assert written("return x @ weight + 1 / (4 - len(weight))").status == "error"
+
+
+SLIPS = exercise(
+    [
+        Values(
+            layers,
+            product,
+            slips=(
+                Slip("not transposed", lambda x, weight: x @ weight, "The weight is not transposed."),
+                Slip("doubled", lambda x, weight: 2 * x @ weight.T, "All is doubled."),
+            ),
+        )
+    ]
+)
+
+
+def test_a_slip_that_explains_every_case_is_named():
+    feedback = written("return x @ (weight + weight).T", SLIPS)
+    assert (feedback.finding, feedback.headline) == ("doubled", "All is doubled.")
+
+
+def test_a_slip_that_explains_only_some_cases_is_not_named():
+    feedback = written("return x @ weight.T * (2 if len(x) == 1 else 3)", SLIPS)
+    assert (feedback.finding, feedback.headline) == ("", "The values are wrong.")
+
+
+def test_a_slip_that_looks_right_in_every_case_says_nothing():
+    one = exercise(
+        [Values(lambda: layers()[:1], product, slips=(Slip("s", lambda x, weight: x @ weight, "?"),))]
+    )
+    assert written("return x @ weight", one).passed
+
+
+REFUSAL = exercise(
+    [Refuses(lambda: [Case(x=np.ones(3), weight=np.ones((1, 2)))], ValueError, "the shapes differ.")]
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("raise ValueError('no')", "correct"),
+        ("return x", "values"),
+        ("raise TypeError('no')", "error"),
+    ],
+)
+def test_a_refusal_is_the_right_exception_and_nothing_else(body, status):
+    assert written(body, REFUSAL).status == status
+
+
+def test_a_property_may_say_a_sentence_or_give_a_fault():
+    says = exercise([Property(lambda f: "It is not even." if f(1, 1) % 2 else None, "odd")])
+    gives = exercise([Property(lambda f: Fault("shape", "No.", finding="why"))])
+    assert written("return 2", says).passed
+    assert (written("return 3", says).headline, written("return 3", says).finding) == (
+        "It is not even.",
+        "odd",
+    )
+    assert written("return 3", gives).status == "shape"
+    assert written("return x.shape", says).headline.startswith("Line 2 raises an AttributeError")
+
+
+def test_the_earlier_kind_of_fault_is_told_whatever_check_found_it():
+    both = exercise([Property(lambda f: "Wrong."), Values(layers, product)])
+    assert written("return (x @ weight.T)[0]", both).status == "shape"
+
+
+def test_a_class_is_an_answer_too():
+    counter = exercise(
+        [Property(lambda Layer: None if Layer(2).twice() == 4 else "Not twice.")],
+        entry="Layer",
+        template="class Layer:\n    def __init__(self, n):\n        self.n = n\n\n"
+        "    def twice(self):\n        <<return twice n>>",
+        solution="return 2 * self.n",
+    )
+    assert (
+        answered(counter.starter, counter).headline == "Not attempted yet: blank 1 (return twice n) is left."
+    )
+    assert answered(counter.solved, counter).passed
+    broken = counter.solved.replace("2 * self.n", "self.m")
+    assert answered(broken, counter).headline.startswith("Line 6 raises an AttributeError")
+
+
+def test_a_generator_is_read_to_its_end():
+    numbers = exercise(
+        [Values(lambda: [Case(n=3)], lambda n: list(range(n)))], template="def f(n):\n    <<0 to n - 1>>"
+    )
+    assert cells.checked(numbers, "def f(n):\n    yield from range(n)").passed
+
+
+@pytest.mark.parametrize("wrap", [functools.lru_cache(maxsize=1), functools.partial])
+def test_a_wrapped_function_is_an_answer(wrap):
+    one = exercise([Values(lambda: [Case(n=3)], lambda n: 2 * n)], template="def f(n):\n    <<twice>>")
+    [function] = cells.bound(one, "def f(n):\n    return 2 * n")
+    assert one.check(wrap(function)).passed
+
+
+def test_a_function_without_source_is_examined_all_the_same():
+    space = {}
+    exec("def f(x, weight):\n    return x @ weight", space)
+    assert PLAIN.check(space["f"]).headline.startswith("Line 2 raises a ValueError")
+    exec("def f(x, weight):\n    ...", space)
+    assert PLAIN.check(space["f"]).headline == "`f` returns None: is the `return` missing?"
+
+
+def test_feedback_reads_well():
+    assert str(written("return x @ (weight + weight).T", SLIPS)).splitlines() == [
+        "✗ All is doubled.",
+        "  The values are wrong.",
+        "  For example:",
+        "    x = [[2]], weight = [[3]]",
+        "    yours [[12]], right [[6]]",
+    ]
+
+
+def test_feedback_is_plain_json():
+    told = written("return x @ weight + 1").to_json()
+    assert told["status"] == "error"
+    assert told["passed"] is False
+    assert set(told) == {
+        "exercise",
+        "status",
+        "headline",
+        "details",
+        "example",
+        "finding",
+        "points",
+        "passed",
+    }
+
+
+def test_an_unknown_id_names_near_ones():
+    with pytest.raises(ValueError, match="dense-no-loop"):
+        ex.get("dense-noloop")
+    with pytest.raises(ValueError, match="neuron, dense"):
+        ex.ids("nothing")
