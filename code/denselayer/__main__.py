@@ -6,6 +6,7 @@ import sys
 
 COMMANDS = {
     "bench": ("_bench_command", "measure this machine, and print its numbers beside the book's"),
+    "doctor": ("_doctor_command", "name the defect in the backward pass of a layer in a file"),
 }
 """Name of a command to its module, with ``add_arguments(parser)`` and ``run(args)``, and a summary."""
 

@@ -47,7 +47,8 @@ class Ending:
     Attributes:
         kind: ``"finished"``, or an id of the group "files" of the doctor's table (``"crash"``,
             ``"endless-loop"``, ``"print-storm"``, ``"exits"``, ``"memory"``), ``"refused"`` (what was
-            asked for is not in the file), or ``"never started"``.
+            asked for is not in the file), ``"failed"`` (the function raised, and not in a line of the file),
+            or ``"never started"``.
         sentence: what happened, in one sentence; empty if it finished.
         value: what the function returned.
         other: the short form of what happened, for the templates of the table.
@@ -258,7 +259,7 @@ def _ending(answer, file, seconds, memory, taps):
     other, sentence = _words(kind, answer | {"last": "".join(last)}, file.name, seconds, memory, size)
     notes = list(answer.get("notes", ()))
     if any(tap.size > KEPT for tap in taps):
-        notes.append(f"{file.name} printed {_bytes(size)}; only the first {KEPT // 1024} KB are kept.")
+        notes.append(f"{file.name} printed {size_in_words(size)}; only the first {KEPT // 1024} KB are kept.")
     return Ending(
         kind,
         sentence,
@@ -281,12 +282,14 @@ def _words(kind, answer, name, seconds, memory, size):
         return "", ""
     if kind == "refused":
         return what, what
+    if kind == "failed":
+        return what, f"The examination of {name} failed with {what}."
     if kind == "endless-loop":
-        return f"{seconds:g} s", f"{name} did not come to an end within {seconds:g} s{then}."
+        return f"{seconds:g} s{then}", f"{name} did not come to an end within {seconds:g} s{then}."
     if kind == "print-storm":
-        return _bytes(size), f"{name} printed {_bytes(size)} and did not come to an end{then}."
+        return size_in_words(size), f"{name} printed {size_in_words(size)} and did not come to an end{then}."
     if kind == "memory":
-        return _bytes(memory), f"{name} wanted more than {_bytes(memory)} of memory{inside}."
+        return size_in_words(memory), f"{name} wanted more than {size_in_words(memory)} of memory{inside}."
     if kind == "exits":
         return f"{what}{inside}", f"{name} ended the program{inside}: {what}."
     if kind == "never started":
@@ -305,10 +308,10 @@ def _place(answer):
     return f"line {answer['line']}{beside}{source}"
 
 
-def _bytes(number):
+def size_in_words(number):
     """A size as a person would say it.
 
-    >>> _bytes(2 * 2**30), _bytes(3_500_000), _bytes(70_000)
+    >>> size_in_words(2 * 2**30), size_in_words(3_500_000), size_in_words(70_000)
     ('2 GiB', '3.5 MB', '70 KB')
     """
     if number % 2**20 == 0 and number:

@@ -74,29 +74,37 @@ def _attempt(function, request):
     """Load the file and call the function; whatever happens becomes a dict of plain values."""
     path = request["file"]
     try:
-        return {"kind": "finished", "value": function(load(path), **request["arguments"])}
+        module = load(path)
+    except BaseException as error:
+        return _accident(error, path)
+    try:
+        return {"kind": "finished", "value": function(module, **request["arguments"])}
     except Refused as error:
         return {"kind": "refused", "what": str(error)}
-    except SystemExit as error:
+    except BaseException as error:
+        found = _accident(error, path)
+        return found | {"kind": "failed"} if found["kind"] == "crash" and "line" not in found else found
+
+
+def _accident(error, path):
+    """What an exception means, and where in the person's file it came from."""
+    if isinstance(error, SystemExit):
         code = "" if error.code is None else _short(repr(error.code))
         return {"kind": "exits", "what": f"sys.exit({code})", **_place(error, path)}
-    except MemoryError as error:
+    if isinstance(error, MemoryError):
         return {"kind": "memory", **_place(error, path)}
-    except SyntaxError as error:
-        if error.filename == path:
-            source = (error.text or "").strip()
-            what = f"{type(error).__name__}: {error.msg}"
-            return {"kind": "crash", "what": what, "line": error.lineno, "source": source, "syntax": True}
-        return {"kind": "crash", "what": describe(error), **_place(error, path)}
-    except BaseException as error:
-        return {"kind": "crash", "what": describe(error), **_place(error, path)}
+    if isinstance(error, SyntaxError) and error.filename == path:
+        source = (error.text or "").strip()
+        what = f"{type(error).__name__}: {error.msg}"
+        return {"kind": "crash", "what": what, "line": error.lineno, "source": source, "syntax": True}
+    return {"kind": "crash", "what": describe(error), **_place(error, path)}
 
 
 def _write(path, answer):
     try:
         text = json.dumps(answer)
     except (TypeError, ValueError, RecursionError) as error:
-        text = json.dumps({"kind": "crash", "what": f"a result that cannot be told: {describe(error)}"})
+        text = json.dumps({"kind": "failed", "what": f"a result that cannot be told: {describe(error)}"})
     path.write_text(text, encoding="utf-8")
 
 

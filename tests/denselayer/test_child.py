@@ -212,7 +212,7 @@ def test_the_main_part_does_not_run_and_byte_order_marks_do_no_harm(tmp_path):
 
 def test_a_result_that_json_does_not_know_is_told(tmp_path):
     ending = child(tmp_path, "", function="builtins:type")
-    assert ending.kind == "crash" and "a result that cannot be told" in ending.sentence
+    assert ending.kind == "failed" and "a result that cannot be told" in ending.sentence
 
 
 def test_what_goes_wrong_before_the_file_is_loaded_is_not_laid_to_the_file(tmp_path):

@@ -661,7 +661,7 @@ _FILES = (
         "files",
         "raise ValueError",
         "return d_x",
-        "Calling {where} stopped with {other}.",
+        "{where} stopped with {other}.",
         "Read the last line of the message and the line of your own file that it names.",
         "No training: it stops.",
         "Calling it.",
