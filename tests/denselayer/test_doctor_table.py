@@ -1,12 +1,13 @@
 """The table of defects: complete, well formed, and in words that a student can use."""
 
 import ast
+import doctest
 import re
 from pathlib import Path
 
 import pytest
 
-from denselayer.doctor import zoo
+from denselayer.doctor import _defects, zoo
 from denselayer.doctor._defects import DEFECTS, FIELDS, GROUPS, Defect, fill
 from denselayer.doctor._zoo_losses import LOSS_FAULTS
 from denselayer.doctor._zoo_pieces import FAULTS
@@ -87,3 +88,9 @@ def test_the_zoo_can_make_every_defect_that_is_not_about_files():
     assert set(DEFECTS) - made <= about_files
     for defect in FAULTS:
         assert any(zoo.can_have(defect, form=form) for form in zoo.FORMS)
+
+
+@pytest.mark.parametrize("module", [zoo, _defects])
+def test_examples_run_as_shown(module):
+    failed, run = doctest.testmod(module)
+    assert run and not failed

@@ -6,6 +6,7 @@ import pytest
 from denselayer import gradcheck
 from denselayer.doctor import zoo
 from denselayer.doctor._zoo_losses import KINDS, LOSS_FAULTS
+from denselayer.doctor._zoo_networks import network_class
 from denselayer.doctor._zoo_pieces import FAULTS, STORAGE
 from denselayer.doctor._zoo_steps import STEP_FAULTS
 
@@ -240,6 +241,26 @@ def test_the_tied_autoencoder_is_right_unless_a_share_is_overwritten(sizes):
 
         assert gradcheck.check_gradients(loss, {"W": weight}, {"W": layer.dW.copy()}).ok == right
         assert d_x.shape == x.shape
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(400) if zoo.healthy(seed).kind == "arrays"])
+def test_arrays_that_are_called_healthy_pass(seed):
+    assert gradcheck.check_gradients(*zoo.healthy(seed).given).ok
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
+def test_the_network_is_right(activation):
+    net, rng = network_class(3, 4, 2, activation=activation)(), np.random.default_rng(1)
+    x, d_out = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    net.forward(x)
+    d_x, params = net.backward(d_out), {name: getattr(net, name).copy() for name in net.grads}
+
+    def loss(changed):
+        for name in params:
+            setattr(net, name, changed[name])
+        return (d_out * net.forward(changed["x"])).sum()
+
+    assert gradcheck.check_gradients(loss, params | {"x": x}, dict(net.grads) | {"x": d_x}).ok
 
 
 LOSSES = [(name, kind) for name, (_, kinds, _) in LOSS_FAULTS.items() for kind in kinds]

@@ -24,6 +24,8 @@ class Plan:
     activation: str
     storage: str
     has_bias: bool = True
+    zero_bias: bool = False
+    """Whether the bias starts at zero; with an input of zeros the pre-activations are zero too."""
 
     def rows(self, array):
         """The same array with a sample in each row; its own inverse."""
@@ -44,10 +46,17 @@ class Plan:
         bias = stored["bias"] if self.has_bias else np.zeros((), weight.dtype)
         return weight.T if self.storage == "in_out" else weight, bias
 
+    def draw_input(self, n, in_features, rng, dtype):
+        """Draw an input; where the bias is zero, its first row is zero, at the kink of a ReLU."""
+        x = rng.normal(size=(n, in_features)).astype(dtype)
+        x[0] *= not self.zero_bias
+        return self.rows(x)
+
     def draw(self, in_features, out_features, rng, dtype, scale=1.0):
-        """Draw parameters, none of them zero."""
+        """Draw parameters."""
         weight = rng.normal(size=(out_features, in_features)) * scale / np.sqrt(in_features)
         bias = rng.uniform(0.2, 0.8, out_features) * rng.choice([-1.0, 1.0], out_features)
+        bias *= not self.zero_bias
         return self.pack(weight.astype(dtype), bias.astype(dtype))
 
     def forward(self, x, stored, rng=None):
@@ -130,6 +139,8 @@ class Layer:
     def forward(self, x):
         out, z = self.plan.forward(x, self._stored(), self._rng)
         cache = self.plan.pieces.cache
+        if self.plan.pieces.copies:
+            x = x.copy()
         if cache == "shared":
             type(self).shared = (x, z)
         elif cache == "each" or self._kept is None:

@@ -51,6 +51,8 @@ class Pieces:
     """How much of the mean over the rows is taken away from the output."""
     cache: str = "each"
     """``"each"`` call, only the ``"first"``, or ``"shared"`` by all instances."""
+    copies: bool = False
+    """Whether the cache holds a copy of the input."""
     adds: bool = False
     clears: bool = False
     buffer: str = ""

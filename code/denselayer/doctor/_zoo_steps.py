@@ -25,7 +25,8 @@ class Order:
     bias_rows: bool = False
     """The bias is updated with a row for each sample."""
     decay: float = 0.0
-    momentum: float = 0.0
+    memory: str = "none"
+    """What the update remembers: ``"none"``, ``"momentum"`` or ``"adam"``."""
 
 
 def _install(**changes):
@@ -59,7 +60,7 @@ class Network:
 
     def __init__(self, order, activation="tanh"):
         self.order, self.activation = order, activation
-        self.sums, self.speed = {}, {}
+        self.sums, self.first, self.second, self.count = {}, {}, {}, 0
 
     def predict(self, params, x):
         """The outputs, with what the backward pass needs."""
@@ -97,10 +98,16 @@ class Network:
             grads = {name: np.zeros_like(gradient) for name, gradient in grads.items()}
         if order.decay:
             grads = {name: gradient + order.decay * params[name] for name, gradient in grads.items()}
-        if order.momentum:
-            self.speed = {n: order.momentum * self.speed.get(n, 0) + g for n, g in grads.items()}
-            grads = self.speed
-        return grads
+        if order.memory == "momentum":
+            self.first = grads = {n: 0.9 * self.first.get(n, 0) + g for n, g in grads.items()}
+        return self._adam(grads) if order.memory == "adam" else grads
+
+    def _adam(self, grads):
+        self.count += 1
+        self.first = {n: 0.9 * self.first.get(n, 0) + 0.1 * g for n, g in grads.items()}
+        self.second = {n: 0.999 * self.second.get(n, 0) + 0.001 * g**2 for n, g in grads.items()}
+        slow, fast = 1 - 0.9**self.count, 1 - 0.999**self.count
+        return {n: self.first[n] / slow / (np.sqrt(self.second[n] / fast) + 1e-8) for n in grads}
 
 
 def returning_step(network):

@@ -4,7 +4,7 @@ Every specimen is put together from the pieces of one right program, and a defec
 makes a layer with the defects that you name, `faulty_loss` a loss, `faulty_step` a training step; `healthy`
 draws something without a defect, and `pairs` says which defects can occur together.
 
->>> specimen = faulty(["bias-averaged"], storage="in_out")
+>>> specimen = faulty(["bias-averaged"], storage="in_out", activation="identity", spelling="book")
 >>> layer = specimen.subject()
 >>> out = layer.forward(np.ones((5, 3)))
 >>> d_x = layer.backward(np.ones((5, 4)))
@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
+from .. import functional, nn
 from . import _zoo_losses, _zoo_networks, _zoo_steps
 from ._zoo_layers import SPELLINGS, Plan, layer_class, layer_functions
 from ._zoo_pieces import ACTIVATIONS, FAULTS, STORAGE, Pieces
@@ -121,6 +122,11 @@ def faulty(
 
     Raises:
         ValueError: these defects cannot occur together, or not in this form.
+
+    >>> forward, backward = faulty(["sign-flipped"], form="functions", activation="identity").given
+    >>> out, cache = forward(np.ones((1, 2)), np.ones((1, 2)), np.zeros(1))
+    >>> [gradient.tolist() for gradient in backward(np.ones((1, 1)), cache)]
+    [[[-1.0, -1.0]], [[-1.0, -1.0]], [-1.0]]
     """
     defects, rng = tuple(defects), np.random.default_rng(seed)
     if defects == ("shared-weight-overwritten",):
@@ -169,7 +175,7 @@ def _layer(plan, defects, form, dtype, in_features, out_features, spelling, rng,
         keeps = plan.pieces.centres or plan.pieces.reuses_input or plan.pieces.noise or plan.pieces.mixing
         style = "cache" if keeps or rng.integers(2) else "given"
         params = plan.draw(in_features, out_features, rng, dtype, scale)
-        x = plan.rows(rng.normal(size=(5, in_features)).astype(dtype))
+        x = plan.draw_input(5, in_features, rng, dtype)
         pair = layer_functions(plan, style)
         return Specimen(defects, "layer", pair, {"params": params, "x": x}, f"{words}, {style}")
     return _arrays(plan, defects, dtype, in_features, out_features, rng, words)
@@ -177,7 +183,7 @@ def _layer(plan, defects, form, dtype, in_features, out_features, spelling, rng,
 
 def _arrays(plan, defects, dtype, in_features, out_features, rng, words):
     params = plan.draw(in_features, out_features, rng, dtype)
-    x = plan.rows(rng.normal(size=(5, in_features)).astype(dtype))
+    x = plan.draw_input(5, in_features, rng, dtype)
     target = plan.rows(rng.normal(size=(5, out_features)).astype(dtype))
     right = Plan(Pieces(), plan.activation, plan.storage, plan.has_bias)
 
@@ -284,6 +290,12 @@ def faulty_step(defects, *, form="returning", dtype=np.float64, activation="tanh
 
     Raises:
         ValueError: these defects cannot occur together.
+
+    >>> made = faulty_step(["cleared-too-early"])
+    >>> step, params = made.given
+    >>> after = step(params, made.options["x"], made.options["t"], 0.1)
+    >>> bool((after["W1"] == params["W1"]).all())
+    True
     """
     order, taken = _zoo_steps.Order(), set()
     for defect in defects:
@@ -319,7 +331,7 @@ def healthy(seed):
     """
     rng = np.random.default_rng([seed, 11])
     draw = (_healthy_layer,) * 5 + (_healthy_arrays, _healthy_activation, _healthy_network, _healthy_loss)
-    return (*draw, _healthy_step)[seed % 10](rng, seed)
+    return (*draw, _healthy_step, _healthy_module)[seed % 11](rng, seed)
 
 
 def _sizes(rng):
@@ -334,18 +346,21 @@ def _healthy_layer(rng, seed):
     storage, activation = _choose(rng, STORAGE), _choose(rng, ACTIVATIONS)
     dtype, form = _choose(rng, (np.float32, np.float64)), _choose(rng, FORMS[:3])
     adds, (inputs, outputs) = bool(rng.integers(2)), _sizes(rng)
-    pieces = Pieces(adds=adds, clears=adds)
-    plan = Plan(pieces, activation, storage, has_bias=storage == "augmented" or rng.random() < 0.8)
+    pieces = Pieces(adds=adds, clears=adds, copies=bool(rng.integers(2)))
+    has_bias, zero_bias = storage == "augmented" or rng.random() < 0.8, rng.random() < 0.3
+    plan = Plan(pieces, activation, storage, has_bias, zero_bias)
     scale = _choose(rng, (1e-2, 1.0, 1.0, 1.0, 5.0))
     words = f"healthy {seed}, {form}, {storage}, {np.dtype(dtype)}, {inputs} x {outputs}, {activation}"
-    words += f", bias {plan.has_bias}, adds {adds}, scale {scale}"
+    words += f", bias {has_bias}, zero {zero_bias}, adds {adds}, scale {scale}"
     return _layer(plan, (), form, dtype, inputs, outputs, None, rng, words, scale)
 
 
 def _healthy_arrays(rng, seed):
-    plan = Plan(Pieces(), _choose(rng, ACTIVATIONS), _choose(rng, STORAGE))
+    zero_bias = rng.random() < 0.3
+    plan = Plan(Pieces(), _choose(rng, ACTIVATIONS), _choose(rng, STORAGE), zero_bias=zero_bias)
     dtype, sizes = _choose(rng, (np.float32, np.float64)), _sizes(rng)
     words = f"healthy {seed}, arrays, {plan.storage}, {np.dtype(dtype)}, {sizes}, {plan.activation}"
+    words += f", zero {zero_bias}"
     return _arrays(plan, (), dtype, *sizes, rng, words)
 
 
@@ -368,6 +383,27 @@ def _healthy_network(rng, seed):
     return Specimen((), "layer", (made(),), words=f"{words}, network")
 
 
+def _healthy_module(rng, seed):
+    """A layer, an activation or a network of the package itself."""
+    (inputs, outputs), dtype = _sizes(rng), _choose(rng, (np.float32, np.float64))
+    linear = nn.Linear(inputs, outputs, rng=seed, dtype=dtype, bias=bool(rng.integers(2)))
+    activation = getattr(nn, _choose(rng, ("ReLU", "LeakyReLU", "Sigmoid", "Tanh", "GELU", "SiLU")))()
+    last = nn.Linear(outputs, 3, rng=seed + 1, dtype=dtype)
+    given = _choose(
+        rng,
+        (
+            (linear,),
+            (activation,),
+            (nn.Sequential(linear, activation, last),),
+            (nn.Linear,),
+            (functional.linear, functional.linear_backward),
+            (functional.tanh, functional.tanh_backward),
+        ),
+    )
+    words = f"healthy {seed}, {np.dtype(dtype)}, {inputs} x {outputs}, {given[0]!r}"
+    return Specimen((), "layer", given, words=" ".join(words.split()))
+
+
 def _healthy_loss(rng, seed):
     kind, form = _choose(rng, tuple(_zoo_losses.KINDS)), _choose(rng, ("functions", "class"))
     reduction = _choose(rng, ("mean", "rows", "sum", None))
@@ -378,10 +414,10 @@ def _healthy_loss(rng, seed):
 def _healthy_step(rng, seed):
     order = _zoo_steps.Order()
     order.decay = _choose(rng, (0.0, 0.0, 0.0, 0.01, 0.1))
-    order.momentum = _choose(rng, (0.0, 0.0, 0.0, 0.9))
+    order.memory = _choose(rng, ("none", "none", "none", "momentum", "adam"))
     form, dtype = _choose(rng, ("returning", "changing")), _choose(rng, (np.float32, np.float64))
     made = _step(order, (), form, dtype, _choose(rng, ACTIVATIONS), seed)
-    words = f"healthy {seed}, {made.words}, decay {order.decay}, momentum {order.momentum}"
+    words = f"healthy {seed}, {made.words}, decay {order.decay}, {order.memory}"
     return Specimen((), "step", made.given, made.options, words)
 
 
