@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tools import qmd
+from tools import exercises, qmd
 from tools.errors import BuildError
 from tools.source import read_text
 
@@ -54,6 +54,11 @@ class Book:
     def notebooks(self) -> tuple[Page, ...]:
         """The pages that are executed."""
         return tuple(page for page in self.pages if page.notebook)
+
+    @cached_property
+    def exercises(self) -> dict[str, exercises.Exercise]:
+        """The exercises that the package can check, by id; those of the book may be more."""
+        return exercises.load(self.root, exercises.module_of(self.config))
 
 
 def load_book(root: Path | str, profile: str | None = None) -> Book:

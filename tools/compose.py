@@ -76,14 +76,14 @@ def load_notebook(page: Page) -> dict[str, Any] | None:
 
 
 def stream(page: Page, notebook: Mapping[str, Any] | None) -> Stream:
-    """A page as lines and code cells, in order, the generated first cell left out."""
+    """A page as lines and code cells, in order, without the cells that the converter made."""
     if notebook is None:
         return list(page.document.lines[page.document.body_line - 1 :])
     result: Stream = []
     for cell in notebook["cells"]:
         dense = cell.get("metadata", {}).get("dense", {})
         if cell["cell_type"] == "code":
-            result.append(cell)
+            result += [] if dense.get("generated") else [cell]
         elif "qmd" in dense:
             result += [*dense["qmd"].split("\n"), ""]
     return result
@@ -227,7 +227,14 @@ def with_solutions(source: Stream, solutions: Iterable[Stream]) -> Stream:
 
 def _divs(source: Stream, kind: str) -> Iterator[tuple[str, int, int]]:
     """The divs whose id has this prefix: id, index of the opening line, index of the closing line."""
-    open_divs: list[tuple[str, int]] = []
+    for attributes, start, end in divs(source):
+        if qmd.kind_of(attributes.id) == kind:
+            yield attributes.id, start, end
+
+
+def divs(source: Stream) -> Iterator[tuple[qmd.Attributes, int, int]]:
+    """All divs, inner before outer: attributes, index of the opening line, index of the closing line."""
+    open_divs: list[tuple[qmd.Attributes, int]] = []
     fence: re.Pattern[str] | None = None
     for index, item in enumerate(source):
         if not isinstance(item, str):
@@ -241,11 +248,11 @@ def _divs(source: Stream, kind: str) -> Iterator[tuple[str, int, int]]:
         elif match := qmd.DIV.match(item):
             rest = match["rest"].strip().rstrip(":").strip()
             if rest:
-                open_divs.append((qmd.parse_attributes(rest).id if rest.startswith("{") else "", index))
+                braces = rest.startswith("{")
+                attributes = qmd.parse_attributes(rest) if braces else qmd.Attributes(classes=(rest,))
+                open_divs.append((attributes, index))
             elif open_divs:
-                identifier, start = open_divs.pop()
-                if qmd.kind_of(identifier) == kind:
-                    yield identifier, start, index
+                yield *open_divs.pop(), index
 
 
 def _anonymous(item: str | Cell) -> str | Cell:
@@ -255,6 +262,33 @@ def _anonymous(item: str | Cell) -> str | Cell:
     options = dict(_options(item))
     options["label"] = f"inline-{options.get('label') or item.get('id', 'cell')}"
     return {**item, "metadata": {**item["metadata"], "dense": {"options": options}}}
+
+
+def as_text(cell: Cell) -> list[str]:
+    """A code cell as Markdown that holds text only: its code and what it printed, no figure."""
+    options = _options(cell)
+    lines: list[str] = []
+    if options.get("include") is False:
+        return lines
+    source = _joined(cell["source"]).strip("\n")
+    if options.get("echo") is not False and source:
+        lines += [*_fenced(source, "python"), ""]
+    if options.get("output") is not False:
+        for output in merged_streams(cell.get("outputs", [])):
+            if text := _printed(output, options):
+                lines += [*_fenced(text), ""]
+    return lines
+
+
+def _printed(output: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """The text of an output; empty for a figure and for a warning that is not shown."""
+    kind = output["output_type"]
+    if kind == "stream":
+        hidden = output["name"] == "stderr" and options.get("warning") is False
+        return "" if hidden else ANSI.sub("", output["text"]).rstrip("\n")
+    if kind == "error":
+        return ANSI.sub("", "\n".join(output["traceback"]))
+    return "" if set(output["data"]) & set(IMAGES) else _joined(output["data"].get("text/plain", ""))
 
 
 # ---------- for pandoc ----------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +18,10 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools import qmd
+from tools import exercises, qmd
 from tools.book import Book, Page
 from tools.citations import Bibliography
+from tools.exercises import Exercise
 from tools.reading import mark, readable, reference_text
 from tools.references import Registry, page_references, section_numbers
 
@@ -43,6 +45,7 @@ class Piece:
     expressions  the inline expressions as (token number, expression, line)
     cell         the code cell, None for text
     generated    made by the converter; rendering leaves it out
+    exercise     for the cell that checks one: the exercise
     """
 
     id: str = ""
@@ -51,6 +54,7 @@ class Piece:
     expressions: list[tuple[int, str, int]] = field(default_factory=list)
     cell: qmd.Cell | None = None
     generated: bool = False
+    exercise: Exercise | None = None
 
     @property
     def executed(self) -> bool:
@@ -68,14 +72,15 @@ class Draft:
 def convert(page: Page, book: Book, registry: Registry, bibliography: Bibliography | None = None) -> Draft:
     """Convert one page; raises BuildError with file and line for what cannot be converted."""
     bibliography = bibliography or load_bibliography(book)
-    pieces = _cut(page, registry)
+    pieces = _cut(page, book, registry)
     texts = [piece for piece in pieces if not piece.executed and not (piece.cell and piece.qmd)]
     marked = "".join(f"\n\n{mark(number)}\n\n{piece.reading}\n" for number, piece in enumerate(texts))
     for number, reading in readable(marked, page, registry, bibliography).items():
         texts[number].reading = reading
     cited = [ref.key for ref in page_references(page) if ref.kind == "citation"]
     works = reference_text(cited, bibliography)
-    pieces = [Piece("about", reading=_about(page, book), generated=True), *pieces]
+    codes = [piece.cell.code for piece in pieces if piece.cell]
+    pieces = [Piece("about", reading=_about(page, book, codes), generated=True), *pieces]
     if works:
         pieces.append(Piece("references", reading=f"## References\n\n{works}", generated=True))
     _name(pieces)
@@ -91,10 +96,11 @@ def _bibliography(paths: tuple[Path, ...], content: tuple[bytes, ...]) -> Biblio
     return Bibliography(paths)
 
 
-def _cut(page: Page, registry: Registry) -> list[Piece]:
-    """Cut the page at code cells and at `##` headings that stand in no div."""
+def _cut(page: Page, book: Book, registry: Registry) -> list[Piece]:
+    """Cut the page at code cells, at `##` headings that stand in no div, and around exercises with cells."""
     document = page.document
     writer = _Writer(page)
+    answers = _Answers(page, book)
     pieces: list[Piece] = []
     if document.meta.get("title"):
         pieces.append(Piece(reading=f"# {writer.numbered(document.title)}"))
@@ -104,6 +110,12 @@ def _cut(page: Page, registry: Registry) -> list[Piece]:
             pieces += writer.text(text)
             text = []
             pieces += _cell_pieces(node, document, registry)
+        elif node.line == answers.first:
+            pieces += [*writer.text(text), *answers.introduction()]
+            text = [node]
+        elif node.line in answers.ends:
+            pieces += [*writer.text([*text, node]), *answers.cells(node.line)]
+            text = []
         elif isinstance(node, qmd.Heading) and node.level == 2 and node.depth == 0:
             if any(not isinstance(before, qmd.DivClose) and not _blank(before) for before in text):
                 pieces += writer.text(text)
@@ -112,6 +124,60 @@ def _cut(page: Page, registry: Registry) -> list[Piece]:
         else:
             text.append(node)
     return pieces + writer.text(text)
+
+
+class _Answers:
+    """Where the exercises stand that the package can check, and the cells that each of them gets."""
+
+    def __init__(self, page: Page, book: Book) -> None:
+        self.module = exercises.module_of(book.config)
+        self.first = 0
+        self.ends: dict[int, Exercise] = {}
+        for start, end, identifier in _exercise_divs(page.document):
+            if identifier not in book.exercises:
+                continue
+            if end.depth:
+                raise page.document.error(end.line, f"the exercise {identifier} stands inside another div")
+            self.first = self.first or start
+            self.ends[end.line] = book.exercises[identifier]
+
+    def introduction(self) -> list[Piece]:
+        """Before the first exercise: what its cells are for, and the import that they need."""
+        how = exercises.HOW.replace("ID", next(iter(self.ends.values())).id)
+        source = exercises.import_line(self.module)
+        return [
+            Piece("exercises-how", reading=how, generated=True),
+            _made("exercises-import", "exercise-import", source, self.first),
+        ]
+
+    def cells(self, line: int) -> list[Piece]:
+        """After the exercise that ends at this line: a cell to write in and a cell that checks."""
+        exercise = self.ends[line]
+        check = _made(f"check-{exercise.id}", "exercise-check", exercise.check, line)
+        check.exercise = exercise
+        return [_made(f"answer-{exercise.id}", "exercise-answer", exercise.starter, line), check]
+
+
+def _made(label: str, tag: str, code: str, line: int) -> Piece:
+    """A code cell that stands in no chapter; errors are reported at `line`."""
+    cell = qmd.Cell(line, line, 0, "python", {"label": label, "tags": [tag]}, code.rstrip("\n"), line, {})
+    return Piece(label, cell=cell, generated=True)
+
+
+def _exercise_divs(document: qmd.Document) -> Iterator[tuple[int, qmd.DivClose, str]]:
+    """The exercises: the line where each begins, with a heading right above it, its end, and its id."""
+    start, opening = 0, None
+    heading = 0
+    for node in document.nodes:
+        if opening and isinstance(node, qmd.DivClose) and node.depth == opening.depth:
+            yield start, node, opening.attributes.id.removeprefix("exr-")
+            opening = None
+        elif not opening and isinstance(node, qmd.DivOpen) and qmd.kind_of(node.attributes.id) == "exr":
+            start, opening = heading or node.line, node
+        if isinstance(node, qmd.Heading) and node.level > 2:
+            heading = node.line
+        elif not _blank(node):
+            heading = 0
 
 
 def _blank(node: qmd.Node) -> bool:
@@ -144,7 +210,9 @@ class _Writer:
         piece.qmd = _trim("\n".join(source))
         piece.reading = "\n".join(reading)
         first = next((node for node in nodes if not _blank(node)), None)
-        if isinstance(first, qmd.Heading):
+        if isinstance(first, qmd.Heading) or (
+            isinstance(first, qmd.DivOpen) and qmd.kind_of(first.attributes.id) == "exr"
+        ):
             piece.id = first.attributes.id
         return [piece] if piece.qmd else []
 
@@ -218,7 +286,7 @@ def _name(pieces: list[Piece]) -> None:
         before = re.sub(r"^(text|caption)-", "", piece.id)
 
 
-def _about(page: Page, book: Book) -> str:
+def _about(page: Page, book: Book, codes: Sequence[str]) -> str:
     """The first cell: what this notebook is and how to make it run."""
     wheel = f"denselayer-{package_version(book.root)}-py3-none-any.whl"
     name = page.title
@@ -232,13 +300,13 @@ def _about(page: Page, book: Book) -> str:
         " changes belong there.*\n\n"
         "To run it anywhere with Python 3.11 or later, download the wheel that the book's site serves beside"
         " this notebook, put it into the same folder, and install it with what the chapter needs:\n\n"
-        f'```\npip install "./{wheel}[{",".join(extras(page))}]"\n```{solutions}'
+        f'```\npip install "./{wheel}[{",".join(extras(codes))}]"\n```{solutions}'
     )
 
 
-def extras(page: Page) -> list[str]:
-    """The extras of the package that a page's code needs: `figures`, and those of what else it imports."""
-    lines = "\n".join(cell.code for cell in page.document.cells)
+def extras(codes: Sequence[str]) -> list[str]:
+    """The extras of the package that cells need: `figures`, and those of what else they import."""
+    lines = "\n".join(codes)
     imported = set(re.findall(r"^\s*(?:from|import) (\w+)", lines, re.M))
     return ["figures", *sorted(extra for module, extra in EXTRAS.items() if module in imported)]
 
@@ -270,6 +338,8 @@ def notebook(draft: Draft, values: dict[int, str], outputs: dict[str, list[Noteb
 def _code_cell(piece: Piece, outputs: list[NotebookNode], count: int) -> NotebookNode:
     options = piece.cell.options
     metadata: dict = {"dense": {"options": options}}
+    if piece.generated:
+        metadata["dense"]["generated"] = True
     tags = options.get("tags") or []
     tags = [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
     if piece.cell.option("error", False):

@@ -26,6 +26,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tools import qmd
 from tools.convert import Draft, Piece
 from tools.errors import BuildError
+from tools.exercises import Exercise
 
 TIMEOUT = 600
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -34,6 +35,9 @@ TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt", b"tIME", b"eXIf")
 SHARP_FIGURES = "--InlineBackend.figure_formats=retina"
 FOREIGN = ("PYTHON", "IPYTHON", "MPL", "DENSELAYER_PARAMETERS")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+FEEDBACK = "(lambda told: (told.exercise, told.status, told.passed, f'{told}'))(Out[[*Out][-1]])"
+"""What the last cell that showed something showed, as Python writes it."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -50,9 +54,10 @@ def execute(draft: Draft, root: Path, *, timeout: int = TIMEOUT, progress: Progr
     """Run all cells and inline expressions of a chapter in order, in one fresh kernel.
 
     The kernel is this Python, finds the packages in `code/` and `figures/`, works in `notebooks/`
-    and sees none of the user's own settings.  Raises BuildError with file, line, cell and the
+    and sees none of the user's own settings.  After the last cell the exercises are solved in the
+    same kernel, and nothing of that is stored.  Raises BuildError with file, line, cell and the
     Python error for a cell that raises, takes longer than `timeout` seconds, or prints a path of
-    this machine or a memory address.
+    this machine or a memory address, and for an exercise whose solution does not pass.
     """
     (root / "notebooks").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-") as scratch:
@@ -94,6 +99,7 @@ def kernel_environment(root: Path, scratch: Path) -> dict[str, str]:
         "IPYTHONDIR": str(scratch / "ipython"),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "MPLCONFIGDIR": str(root / ".cache" / "matplotlib"),
+        "DENSELAYER_EXERCISES": str(scratch / "exercises"),
         "TZ": "UTC",
         **dict.fromkeys(THREADS, "1"),
     }
@@ -155,7 +161,45 @@ class _Run:
                 index += 1
             for number, expression, line in piece.expressions:
                 self.results.values[number] = await self.value(client, expression, line)
+        for piece in self.draft.pieces:
+            if piece.exercise:
+                self.progress(total, total, f"solving {piece.exercise.id}")
+                await self.solve(client, piece.exercise, piece.cell.line)
         self.progress(total, total, "")
+
+    async def solve(self, client: Any, exercise: Exercise, line: int) -> None:
+        """Run the solution and the check of an exercise as a student would; the check must be content."""
+        await self.run(client, exercise, line, exercise.solved)
+        told = await self.run(client, exercise, line, exercise.check, FEEDBACK)
+        identifier, status, passed, text = told
+        if identifier != exercise.id:
+            raise self.unsolved(exercise, line, "its check shows no feedback")
+        if not exercise.passes(status, passed):
+            raise self.unsolved(exercise, line, f"its solution does not pass ({status}):\n{text}")
+
+    async def run(self, client: Any, exercise: Exercise, line: int, code: str, ask: str = "None") -> Any:
+        """Run code as a cell of its own and return what `ask` is worth then."""
+        from nbclient.exceptions import DeadKernelError
+
+        message = client.kc.execute(code, user_expressions={"told": ask}, allow_stdin=False)
+        try:
+            reply = await client.async_wait_for_reply(message)
+        except DeadKernelError:
+            if self.interrupted:
+                raise asyncio.CancelledError from None
+            raise self.unsolved(exercise, line, "the Python process died at its solution") from None
+        if reply is None:
+            raise self.unsolved(exercise, line, f"its solution has not finished after {self.timeout} s")
+        content = reply["content"]
+        told = content.get("user_expressions", {}).get("told", content)
+        if content["status"] != "ok" or told["status"] != "ok":
+            problem = told if content["status"] == "ok" else content
+            words = f"{problem.get('ename', 'Error')}: {ANSI.sub('', problem.get('evalue', ''))}"
+            raise self.unsolved(exercise, line, f"its solution raises {words}")
+        return ast.literal_eval(told["data"]["text/plain"])
+
+    def unsolved(self, exercise: Exercise, line: int, problem: str) -> BuildError:
+        return self.document.error(line, f"the exercise {exercise.id}: {problem}")
 
     def client(self, specs: Path) -> Any:
         from jupyter_client.kernelspec import KernelSpecManager
@@ -202,7 +246,8 @@ class _Run:
         if error is not None:
             name, value, traceback = error.ename, error.evalue, "\n".join(error.traceback)
         frame = re.search(r"Cell In\[\d+\], line (\d+)", ANSI.sub("", traceback))
-        line = source.code_line + int(frame[1]) - 1 if frame else source.code_line
+        made = source.line == source.code_line
+        line = source.code_line + int(frame[1]) - 1 if frame and not made else source.code_line
         return self.document.error(line, f"cell {source.label}: {name}: {ANSI.sub('', value)}")
 
     async def value(self, client: Any, expression: str, line: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from tools import texts
 from tools.book import Book, Page
 from tools.convert import Draft, convert, dumps, notebook
 from tools.execute import TIMEOUT, Results
@@ -47,7 +48,8 @@ def refresh(
 ) -> Summary:
     """Make every stale notebook again; with `force` all of them, with `only` just the named pages.
 
-    Each notebook is replaced when it is complete, so that an error or Ctrl-C leaves whole files.
+    Each notebook is replaced when it is complete, so that an error or Ctrl-C leaves whole files.  At the
+    end the words of the exercises are written for the package.
     Raises BuildError as `tools.references.collect` and `tools.execute.execute` do.
     """
     registry = collect(book)
@@ -63,6 +65,7 @@ def refresh(
         made, executed = make(page, book, registry, digests, force=force, timeout=timeout, report=report)
         write(page, made)
         (summary.executed if executed else summary.converted).append(page.name)
+    texts.update(book, registry, digests)
     return summary
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tools import pandoc, qmd
+from tools import pandoc, qmd, terminal_math
 from tools.book import Page
 from tools.citations import Bibliography
 from tools.references import NAMES, Registry, shown
@@ -18,6 +18,7 @@ Tree = dict[str, Any]
 
 MARK = "DENSEMARK"
 MARK_LINE = re.compile(rf"^{MARK}(\d{{4}})X$", re.MULTILINE)
+WIDE_SPACE = re.compile("[\u2000-\u200a\u202f\u205f]+")
 OUTPUT = "commonmark+pipe_tables+tex_math_dollars+strikeout"
 CALLOUTS = {
     "note": "Note",
@@ -37,12 +38,24 @@ def mark(number: int) -> str:
 
 def readable(text: str, page: Page, registry: Registry, bibliography: Bibliography) -> dict[int, str]:
     """Convert marked text and cut it at the marks: mark number -> the text that follows it."""
+    return _converted(text, _Flattener(page, registry, bibliography), OUTPUT)
+
+
+def plain(text: str, page: Page, registry: Registry, bibliography: Bibliography) -> dict[int, str]:
+    """Like `readable`, for a terminal: no marks of Markdown, formulas in letters where pandoc knows them."""
+    found = _converted(text, _PlainFlattener(page, registry, bibliography), "plain")
+    return {number: WIDE_SPACE.sub(" ", body) for number, body in found.items()}
+
+
+def _converted(text: str, flattener: _Flattener, output: str) -> dict[int, str]:
     tree = pandoc.read(text)
-    flattener = _Flattener(page, registry, bibliography)
     tree["blocks"] = flattener.all(tree["blocks"])
     tree["meta"] = {}
-    pieces = MARK_LINE.split(pandoc.write(tree, OUTPUT))
-    return {int(number): body.strip() for number, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+    pieces = MARK_LINE.split(pandoc.write(tree, output))
+    return {
+        int(number): body.strip("\n").rstrip()
+        for number, body in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
 
 
 def reference_text(keys: list[str], bibliography: Bibliography) -> str:
@@ -377,6 +390,34 @@ class _Flattener:
             return suffix
         gap = [] if suffix[0]["t"] == "Space" else [{"t": "Space"}]
         return [{"t": "Str", "c": ","}, *gap, *suffix]
+
+
+class _PlainFlattener(_Flattener):
+    """For a terminal: formulas in lines that pandoc can spell, and no raw HTML, which it drops."""
+
+    def inlines(self, inlines: list[Tree]) -> list[Tree]:
+        return [new for inline in super().inlines(inlines) for new in self.spelled(inline)]
+
+    def spelled(self, inline: Tree) -> list[Tree]:
+        if inline["t"] != "Math":
+            return [inline]
+        tex, tag, number = inline["c"][1].partition("\\tag{")
+        shown = terminal_math.lines(tex)
+        if tag and shown:
+            shown[-1] += f"\\quad({number.rpartition('}')[0]})"
+        rows = [{"t": "Math", "c": [{"t": "InlineMath"}, line]} for line in shown]
+        if inline["c"][0]["t"] == "InlineMath":
+            return rows
+        return [{"t": "LineBreak"}, *(new for row in rows for new in (row, {"t": "LineBreak"}))]
+
+    def in_note(self, content: list[Tree]) -> list[Tree]:
+        super().in_note(content)
+        sign = {"t": "Str", "c": f"[{self.note_count}]"}
+        self.notes[-1][0]["c"][0] = sign
+        return [sign]
+
+    def disclosed(self, summary: str, blocks: list[Tree]) -> list[Tree]:
+        return [paragraph(strong(words(summary))), *self.blocks(blocks)]
 
 
 def _marks(blocks: list[Tree]) -> list[Tree]:

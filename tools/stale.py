@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tools import qmd
+from tools import exercises, qmd
 from tools.book import Book, Page
 from tools.references import Registry, page_references, section_numbers
 
 CONVERTER = ("book", "citations", "convert", "pandoc", "qmd", "reading", "references", "source")
-EXECUTOR = ("execute",)
+EXECUTOR = ("execute", "exercises")
 SOURCES = (".py", ".yml", ".yaml", ".toml", ".json", ".txt", ".csv", ".mplstyle", ".npz", ".npy")
 BINARY = (".npz", ".npy")
 TOOLS = Path(__file__).parent
@@ -47,10 +47,15 @@ class Digests:
 
     @cached_property
     def surroundings(self) -> dict[str, str]:
-        """What every execution depends on outside its chapter, each part with its hash."""
+        """What every execution depends on outside its chapter, each part with its hash.
+
+        The words of the exercises are no part of it: they are made from the notebooks.
+        """
         root = self.book.root
+        written = exercises.texts_path(root, self.book.config)
+        code = [(name, content) for name, content in _files(root, root / "code") if root / name != written]
         return {
-            "the package (code/)": digest(_files(root, root / "code")),
+            "the package (code/)": digest(code),
             "the figures (figures/)": digest(_files(root, root / "figures")),
             "constraints.txt": digest(_files(root, root / "constraints.txt")),
             "the executor": digest(_tool_files(EXECUTOR)),
@@ -186,12 +191,14 @@ def _tool_files(names: Iterable[str]) -> list[tuple[str, bytes]]:
 
 
 def _steps(document: qmd.Document) -> list[tuple[str, bytes]]:
-    """The executed cells and inline expressions of a chapter in order."""
+    """The executed cells, inline expressions and exercises of a chapter in order."""
     steps: list[tuple[str, bytes]] = []
     for node in document.nodes:
         if isinstance(node, qmd.Cell) and node.option("eval") is not False:
             kind = "may raise" if node.option("error", False) else "cell"
             steps.append((f"{kind} {node.label}", node.code.encode()))
+        elif isinstance(node, qmd.DivOpen) and qmd.kind_of(node.attributes.id) == "exr":
+            steps.append(("exercise", node.attributes.id.encode()))
         elif isinstance(node, qmd.Prose | qmd.Heading):
             text = document.source(node.line, node.last)
             for span in qmd.inline_spans(text):

@@ -1,7 +1,9 @@
 """``make test``: what it runs, and that nothing that fails looks like success."""
 
 import argparse
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,5 +47,21 @@ def test_named_files_are_run_alone(monkeypatch):
 
 
 def test_processes_that_share_the_cores_use_one_thread_each():
-    environ = command.environ()
+    environ = command.environ("folder")
     assert {environ[name] for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} == {"1"}
+
+
+def test_what_the_tests_do_with_exercises_is_kept_in_a_folder_that_is_gone_afterwards(monkeypatch):
+    folders = set()
+    monkeypatch.setattr(command, "warm_font_cache", lambda: None)
+
+    def start(arguments, *, cwd, env):
+        folders.add(env["DENSELAYER_EXERCISES"])
+        assert Path(env["DENSELAYER_EXERCISES"]).is_dir()
+        return subprocess.CompletedProcess(arguments, 0)
+
+    monkeypatch.setattr(command.subprocess, "run", start)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args([])) == 0
+    assert len(folders) == 1 and not Path(*folders).exists()

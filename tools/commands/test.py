@@ -4,6 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 
 from tools.environment import ROOT, search_path
 
@@ -29,10 +30,14 @@ def notebook_command() -> list[str]:
     ]
 
 
-def environ() -> dict[str, str]:
-    """One thread for each BLAS: two workers share the cores, and results do not depend on the number."""
+def environ(state: str) -> dict[str, str]:
+    """One thread for each BLAS: two workers share the cores, and results do not depend on the number.
+
+    What is done with the exercises is remembered in a folder that is gone afterwards.
+    """
     single = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    return {**os.environ, **single, "PYTHONPATH": search_path(), "PYTHONHASHSEED": "0"}
+    own = {"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "DENSELAYER_EXERCISES": state}
+    return {**os.environ, **single, **own}
 
 
 def warm_font_cache() -> None:
@@ -48,5 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.notebooks_only or not args.paths:
         commands.append(notebook_command())
     warm_font_cache()
-    results = [subprocess.run(command, cwd=ROOT, env=environ()).returncode for command in commands]
-    return 1 if any(results) else 0
+    with tempfile.TemporaryDirectory(prefix="exercises-") as state:
+        variables = environ(state)
+        codes = [subprocess.run(command, cwd=ROOT, env=variables).returncode for command in commands]
+    return 1 if any(codes) else 0
