@@ -20,7 +20,7 @@ class FunctionSubject:
 
     has_zero_grad = False
     single = False
-    storage = None
+    layout = None
 
     def __init__(self, forward, backward, params, plan, shape, *, origin="two functions"):
         """Take over the functions; ``plan`` is the roles of the arguments of both."""
@@ -37,6 +37,14 @@ class FunctionSubject:
     @property
     def description(self):
         return self._origin
+
+    @property
+    def storage(self):
+        return None if self.layout is None else self.layout.storage
+
+    def sources(self):
+        """What may hold a learning rate: the functions."""
+        return self._functions
 
     @property
     def dtype(self):
@@ -109,7 +117,7 @@ class FunctionSubject:
         """The same functions with other random parameters; None if they do not run on them."""
         dtype = np.dtype(dtype or self.dtype)
         shapes = {name: value.shape for name, value in self._params.items()}
-        sides = resized(shapes, self.storage, in_features, out_features)
+        sides = resized(shapes, self.layout, in_features, out_features)
         if sides is None:
             return None
         rng = np.random.default_rng(0)

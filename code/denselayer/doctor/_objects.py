@@ -81,7 +81,7 @@ class ObjectSubject:
         self._backward = _method(instance, BACKWARD)
         self._clear = _method(instance, CLEARING)
         self.has_zero_grad = self._clear is not None
-        self.storage = None
+        self.layout = None
         self._keys = None
         self._object = duplicate(instance)
         self._x_shape = ()
@@ -89,6 +89,14 @@ class ObjectSubject:
     @property
     def description(self):
         return self._origin
+
+    @property
+    def storage(self):
+        return None if self.layout is None else self.layout.storage
+
+    def sources(self):
+        """What may hold a learning rate: the object and its methods."""
+        return self._object, getattr(self._object, self._forward), getattr(self._object, self._backward)
 
     @property
     def dtype(self):
@@ -154,7 +162,6 @@ class ObjectSubject:
         other = copy.copy(self)
         other._pristine = duplicate(self._pristine)
         other._dtype = dtype
-        other._keys = self._keys if not _unkeyed(self._keys) else None
         other.in_features = in_features or self.in_features
         _resize_numbers(other._pristine, self, in_features, out_features)
         try:
@@ -170,7 +177,21 @@ class ObjectSubject:
     def resized(self, in_features, out_features):
         """The shapes of the parameters for other widths; None for more than one weight."""
         shapes = {name: value.shape for name, value in self.params().items()}
-        return resized(shapes, self.storage, in_features, out_features)
+        return resized(shapes, self.layout, in_features, out_features)
+
+
+def _part(returned, key):
+    if key is None:
+        return returned
+    if isinstance(key, str) and not isinstance(returned, dict):
+        return getattr(returned, key)
+    return returned[key]
+
+
+def resized(self, in_features, out_features):
+    """The shapes of the parameters for other widths; None for more than one weight."""
+    shapes = {name: value.shape for name, value in self.params().items()}
+    return resized(shapes, self.layout, in_features, out_features)
 
 
 def _part(returned, key):
@@ -185,42 +206,35 @@ def _unkeyed(keys):
     return keys is None
 
 
-def resized(shapes, storage, in_features, out_features):
-    """Shapes of one weight and one bias for other widths; None where they do not follow from them.
+def resized(shapes, layout, in_features, out_features):
+    """Shapes of the parameters of a dense layer for other widths; None where they do not follow.
 
-    >>> resized({"W": (3, 2), "b": (1, 2)}, "in_out", 5, 4)
-    {'W': (5, 4), 'b': (1, 4)}
+    Args:
+        shapes: ``{name: shape}``.
+        layout: what `recognise` found, or None.
+        in_features, out_features: the widths, or None for those of now.
     """
     if in_features is None and out_features is None:
         return shapes
-    matrices = [
-        name
-        for name, shape in shapes.items()
-        if (len(shape) == 2 and min(shape) > 1) or family(name) == "weight"
-    ]
     if not shapes:
         return shapes if out_features in (None, in_features) else None
-    if storage is None or len(matrices) != 1 or len(shapes) > 2:
+    if layout is None or len(shapes[layout.weight]) != 2:
         return None
-    weight = matrices[0]
-    result = {}
-    old_out = None
-    if storage == "augmented":
-        column = len(shapes) == 1
-        rows, columns = shapes[weight]
-        return {weight: (out_features or rows, (in_features or columns - 1) + 1)} if column else None
-    if len(shapes[weight]) != 2:
-        return None
-    out_axis = 0 if storage == "out_in" else 1
-    old_out, old_in = shapes[weight][out_axis], shapes[weight][1 - out_axis]
-    sides = [0, 0]
-    sides[out_axis], sides[1 - out_axis] = out_features or old_out, in_features or old_in
-    for name, shape in shapes.items():
-        if name == weight:
-            result[name] = tuple(sides)
-        else:
-            result[name] = tuple(sides[out_axis] if side != 1 or len(shape) == 1 else 1 for side in shape)
-    return result
+    more = int(layout.place is not None)
+    sides = list(shapes[layout.weight])
+    old_out = sides[1 - layout.axis]
+    sides[layout.axis] = in_features + more if in_features else sides[layout.axis]
+    sides[1 - layout.axis] = out_features or old_out
+    result = {layout.weight: tuple(sides)}
+    if layout.bias is not None:
+        shape = shapes[layout.bias]
+        wide = [axis for axis, side in enumerate(shape) if side == old_out][-1:] or [len(shape) - 1]
+        if old_out == 1 and len(shape) == 2:
+            wide = [1 - layout.batch_axis]
+        result[layout.bias] = tuple(
+            sides[1 - layout.axis] if axis in wide else 1 for axis in range(len(shape))
+        )
+    return {name: result[name] for name in shapes}
 
 
 def _resize_numbers(instance, subject, in_features, out_features):

@@ -1,0 +1,74 @@
+"""Examine a layer: what one call shows, what several calls show, and both in one report."""
+
+import numpy as np
+
+from ._affine import recognise
+from ._report import ArrayVerdict, Report
+from ._structure import Outcome, examine_dense
+from ._subjects import CannotExamineError, subject_of
+
+
+def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
+    """Name the defects of a hand-written layer, activation or small network.
+
+    Args:
+        layer: a class, an object with a forward and a backward pass, or a forward function
+            ``forward(x, weight, bias)``. It finds out how arrays are called and stored.
+        backward: the backward function, where ``layer`` is a function: ``backward(d_out, x, weight)``, or
+            ``backward(d_out, cache)`` with what forward returned beside its output.
+        params: the parameters of the functions, a dict, list or tuple of arrays, where others than a weight
+            and a bias are needed.
+        x: an input (N, in_features), where none can be found by trying.
+
+    Returns:
+        A `Report`. The layer itself is never run: copies of it are.
+
+    Source:
+        The slips are those of `DEFECTS`; the right gradients are slopes of ``(d_out * forward(x)).sum()``.
+
+    >>> import numpy as np
+    >>> def forward(x, weight, bias):
+    ...     return x @ weight.T + bias
+    >>> def backward(d_out, x, weight):
+    ...     return d_out @ weight, d_out.T @ x / len(x), d_out.sum(axis=0)
+    >>> report = diagnose_layer(forward, backward)
+    >>> report.defects
+    ('weight-averaged',)
+    >>> print(report.findings[0].change)
+    Remove the division by the batch size from the gradient of weight: d_out carries the 1/n of the loss already.
+    """
+    try:
+        subject = subject_of(layer, backward, params=params, x=x)
+    except CannotExamineError as error:
+        return Report("nothing could be run", notes=(str(error),), failed=True)
+    return examine(subject)
+
+
+def examine(subject) -> Report:
+    """Examine a subject in all ways, and put what was found into one report."""
+    if not _deterministic(subject):
+        return _random(subject)
+    dense = recognise(subject)
+    if dense is not None:
+        subject.layout = dense.layout
+        outcome = examine_dense(subject, dense)
+        words = f"{subject.description}: {dense.description}"
+    else:
+        outcome, words = Outcome((), (), failed=True), subject.description
+    return Report(words, outcome.arrays, outcome.findings, outcome.notes, outcome.failed)
+
+
+def _deterministic(subject):
+    rng = np.random.default_rng(7)
+    x = subject.draw_input(5, rng)
+    run = subject.clone()
+    one, two = (np.array(run.forward(x.copy())) for _ in range(2))
+    other = np.array(subject.clone().forward(x.copy()))
+    return all(np.allclose(one, again, rtol=1e-4, equal_nan=True) for again in (two, other))
+
+
+def _random(subject):
+    from ._report import Finding
+
+    arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
+    return Report(subject.description, arrays, (Finding("random", ("forward",)),), failed=True)

@@ -1,0 +1,214 @@
+"""From explanations to findings: which arrays a slip shows in, and what it is called there."""
+
+import re
+
+import numpy as np
+
+from ._report import Finding
+
+TWO = (2.0, 0.5)
+RATE = re.compile(r"^_?(lr|learning_?rate|eta|step_?size|rate)$", re.I)
+CLOSE = 1e-3
+
+
+class Names:
+    """The arrays of a dense layer: what the person calls them, and how their gradients are read."""
+
+    def __init__(self, subject, dense):
+        """Take the names from the subject and the layout from what was recognised."""
+        self.subject, self.dense, self.layout = subject, dense, dense.layout
+        self.augmented = self.layout is not None and self.layout.place is not None
+        self.called = {"x": "x"}
+        if self.layout is not None:
+            self.called["weight"] = self.layout.weight
+            if self.layout.has_bias:
+                self.called["bias"] = self.layout.bias or self.layout.weight
+        self.pieces = [piece for piece in ("weight", "bias", "x") if piece in self.called]
+        self.arrays = tuple(dict.fromkeys(self.called[piece] for piece in self.pieces))
+
+    def tag(self, word):
+        """Weight and bias of an augmented weight are turned together or not at all."""
+        return word if self.augmented else ""
+
+    def raw(self, piece, case):
+        """The gradient that came, or its part, or None; parts only where the shape tells them."""
+        came = case.came.get(self.called[piece])
+        if came is None or not self.augmented or piece == "x":
+            return came
+        for turned in (False, True):
+            part = self.reader(piece, turned)(case)
+            if part is not None:
+                return part
+        return came
+
+    def reader(self, piece, turned):
+        """A function of a case: the gradient in canonical shape if it fits, as it is or turned."""
+        index = ("weight", "bias").index(piece)
+
+        def read(case):
+            name = self.called[piece]
+            came = case.came.get(name)
+            if came is None:
+                return None
+            expected = case.shapes[name]
+            if piece == "bias" and not self.augmented:
+                return came.ravel() if _harmless(came.shape, expected) else None
+            came = came.T if turned else came
+            if came.shape != expected:
+                return None
+            return self.layout.split(came)[index]
+
+        return read
+
+    def read_x(self, case):
+        """The gradient of the input, a sample in each row."""
+        came = case.came.get("x")
+        return None if came is None or came.shape != case.shapes["x"] else self.dense.rows(came)
+
+    def read_bias_as_weight(self, case):
+        """The gradient of the bias where it came in the shape of a weight, as (out, in)."""
+        came = case.came.get(self.called["bias"])
+        if came is None or came.ndim != 2:
+            return None
+        shape = (case.sides[1], case.sides[2])
+        return came if came.shape == shape else came.T if came.T.shape == shape else None
+
+    def read_bias_as_batch(self, case):
+        """The gradient of the bias where it came in the shape of the output, as (N, out)."""
+        came = case.came.get(self.called["bias"])
+        if came is None or came.size != case.d_out.size or came.ndim != 2:
+            return None
+        came = self.dense.rows(came)
+        return came if came.shape == case.d_out.shape else None
+
+    def read_bias_as_rows(self, case):
+        """The gradient of the bias where it has one number for each sample."""
+        came = case.came.get(self.called["bias"])
+        return None if came is None or came.size != case.n else came.ravel()
+
+    def truth(self, called, case):
+        """The right gradient of an array, as it should be stored."""
+        d_z = case.d_out * self.dense.curve.slope(case.z)
+        if called == "x":
+            d_x = d_z @ case.weight
+            if self.layout is not None:
+                return self.layout.like(d_x, case.shapes["x"])
+            return (d_x.T if self.dense.batch_axis else d_x).reshape(case.shapes["x"])
+        return self.layout.join(d_z.T @ case.x, d_z.sum(axis=0), case.shapes)[called]
+
+
+def _harmless(came, expected):
+    """Whether a gradient can be taken off an array of this shape without changing it."""
+    try:
+        return np.prod(came) == np.prod(expected) and np.broadcast_shapes(came, expected) == expected
+    except ValueError:
+        return False
+
+
+def findings_of(names, chosen, cases):
+    """The findings for explained arrays, each defect once with all arrays where it shows."""
+    found = {}
+    for piece, explanation in chosen.items():
+        if explanation is not None:
+            for defect, facts in _slips(names, piece, explanation, chosen, cases):
+                key = (defect, facts.get("factor"))
+                where, first = found.get(key, ((), facts))
+                found[key] = ((*where, names.called[piece]), first)
+    return [
+        Finding(defect, tuple(dict.fromkeys(where)), facts) for (defect, _), (where, facts) in found.items()
+    ]
+
+
+def _slips(names, piece, explanation, chosen, cases):
+    """Yield (defect, facts) for one array."""
+    shown = max(cases, key=lambda case: case.n)
+    called = names.called[piece]
+    came = shown.came.get(called)
+    shapes = {"shape": None if came is None else came.shape, "expected": shown.shapes[called]}
+    if explanation.gate == "epsilon-in-derivative":
+        yield explanation.gate, {"factor": _plain(explanation.epsilon)}
+    elif explanation.gate:
+        yield explanation.gate, {}
+    if explanation.form:
+        yield explanation.form, shapes
+    law = explanation.law
+    if law.constant < 0:
+        yield "sign-flipped", {}
+    yield from _factors(names, piece, law, chosen, shown)
+
+
+def _factors(names, piece, law, chosen, shown):
+    """Yield what a factor is called: an average, a learning rate, a two, or a constant."""
+    constant = abs(law.constant)
+    rest = abs(constant - 1) > CLOSE / 10
+    if law.powers[1:] != (0, 0) or abs(law.powers[0]) > 1:
+        yield "factor", {"factor": str(type(law)(constant, law.powers))}
+        return
+    facts = {"n": shown.n, "factor": _plain(float(shown.n) ** law.powers[0])}
+    if law.powers[0] == -1:
+        averaged = _averaged(chosen)
+        if {"weight", "bias"} <= averaged or (
+            piece == "weight" and "bias" not in chosen and not names.layout.has_bias
+        ):
+            yield "all-averaged", facts
+        elif piece in ("weight", "bias"):
+            yield f"{piece}-averaged", facts
+        else:
+            yield "factor", {"factor": "1 / n"}
+    elif law.powers[0] == 1:
+        yield ("bias-times-batch", facts) if piece == "bias" else ("factor", {"factor": "n"})
+    if rest:
+        yield name_constant(constant, learning_rates(names.subject))
+
+
+def _averaged(chosen):
+    return {piece for piece, one in chosen.items() if one is not None and one.law.powers[0] == -1}
+
+
+def name_constant(constant, rates=()):
+    """(defect, facts) for a constant factor.
+
+    >>> name_constant(0.5)[0], name_constant(0.05, [0.05])[0], name_constant(0.3)[0]
+    ('factor-two', 'learning-rate-inside', 'factor')
+    """
+    for rate in rates:
+        if abs(constant - rate) <= CLOSE * rate:
+            return "learning-rate-inside", {"factor": _plain(constant), "other": _plain(rate)}
+    if any(abs(constant - two) <= CLOSE * two for two in TWO):
+        return "factor-two", {"factor": _plain(constant)}
+    return "factor", {"factor": _plain(constant)}
+
+
+def _plain(number):
+    return float(f"{number:.6g}")
+
+
+def learning_rates(subject):
+    """The numbers that a person calls a learning rate: attributes, defaults, globals and closures."""
+    places = []
+    for thing in getattr(subject, "sources", tuple)():
+        places.append(getattr(thing, "__dict__", {}))
+        function = getattr(thing, "__func__", thing)
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            places.append(
+                {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+            )
+            cells = function.__closure__ or ()
+            places.append(dict(zip(code.co_freevars, (_cell(cell) for cell in cells), strict=False)))
+            defaults = function.__defaults__ or ()
+            names = code.co_varnames[: code.co_argcount]
+            places.append(dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)))
+    values = [value for place in places for name, value in place.items() if RATE.match(str(name))]
+    return [
+        float(value)
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and value
+    ]
+
+
+def _cell(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

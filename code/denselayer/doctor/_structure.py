@@ -1,0 +1,309 @@
+"""Examine a dense layer or an activation: its passes on many shapes, and the slips that explain them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._affine import draw_weight, parts_of
+from ._explain import Case, Form, Gate, Target, explain
+from ._objects import attempt
+from ._report import ArrayVerdict, Finding, worst_entries
+from ._slips import Names, findings_of
+
+BATCHES = (1, 2, 3, 5)
+SHAPES = ((4, 4), (5, 3), (2, 5))
+"""(in_features, out_features) that are tried besides the layer's own."""
+STRICT, MEASURED, SINGLE = 1e-9, 1e-7, 3e-5
+HEALTHY = 2e-6
+"""Up to this relative difference a float64 gradient is right, as in a gradient check."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a static examination gives: verdicts, findings, notes, and whether the passes ran at all."""
+
+    arrays: tuple
+    findings: tuple
+    notes: tuple = ()
+    failed: bool = False
+
+
+def examine_dense(subject, dense) -> Outcome:
+    """Examine a subject that `recognise` has taken for a dense layer or an activation."""
+    cases, errors = _collect(subject, dense)
+    if not cases:
+        return crashed(subject, errors)
+    single = np.float32 in (dense.precision, subject.dtype)
+    rtol = SINGLE if single else STRICT if dense.curve.exact else MEASURED
+    names = Names(subject, dense)
+    with np.errstate(all="ignore"):
+        return _judge(names, dense, cases, errors, rtol)
+
+
+def crashed(subject, errors) -> Outcome:
+    """The outcome for passes that never ran."""
+    arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
+    finding = Finding("crash", ("backward",), {"other": say_error(errors[0])})
+    return Outcome(arrays, (finding,), failed=True)
+
+
+def say_error(error):
+    """An exception in words, with the line of the person's file where it was raised."""
+    place = ""
+    step = error.__traceback__
+    while step is not None:
+        path = step.tb_frame.f_code.co_filename
+        if "denselayer/doctor" not in path and "numpy" not in path:
+            place = f" (line {step.tb_lineno} of {path.rpartition('/')[2]})"
+        step = step.tb_next
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _collect(subject, dense):
+    """Run the passes for several batch sizes and shapes; return the cases, and the errors of the others."""
+    cases, errors = [], []
+    own = None if dense.layout is None else dense.sizes(subject.params())
+    subjects = [subject]
+    if dense.layout is not None:
+        for in_features, out_features in SHAPES:
+            if (in_features, out_features) != own:
+                subjects.append(subject.fresh(in_features=in_features, out_features=out_features))
+    for one in filter(None, subjects):
+        for n in (1,) if dense.single else BATCHES:
+            rng = np.random.default_rng(100 + n)
+            try:
+                cases.append(run_case(one, dense, n, rng))
+            except Exception as error:
+                errors.append(error)
+    return cases, errors
+
+
+def run_case(subject, dense, n, rng):
+    """One forward and backward pass with random numbers, away from the kink of the activation."""
+    run = subject.clone()
+    layout, curve = dense.layout, dense.curve
+    if layout is not None:
+        params = run.params()
+        shapes = {name: value.shape for name, value in params.items()}
+        arrays = layout.join(*draw_weight(layout, params, rng), shapes)
+        run.load({name: value.astype(run.dtype) for name, value in arrays.items()})
+        weight, bias = parts_of(layout, run.params())
+    else:
+        shapes, weight, bias = {}, None, None
+    x = _draw(run, dense, n, rng, weight, bias)
+    out = np.asarray(run.forward(x))
+    rows = dense.rows(x).astype(np.float64)
+    z = rows if layout is None else rows @ weight.T + bias
+    d_out = rng.standard_normal(out.shape)
+    d_out = (np.sign(d_out) * (0.2 + np.abs(d_out))).astype(out.dtype if out.dtype.kind == "f" else run.dtype)
+    upstream, x_shape = dense.rows(d_out).astype(np.float64), np.shape(x)
+    came = {name: _kept(gradient) for name, gradient in run.backward(d_out.copy()).items()}
+    known = weight if weight is not None else np.eye(rows.shape[1])
+    return Case(rows, known, bias, upstream, z, came, {"x": x_shape} | shapes)
+
+
+def _kept(gradient):
+    """A copy as float64; None for what is no array of numbers."""
+    if gradient is None:
+        return None
+    array = np.asarray(gradient)
+    return array.astype(np.float64) if array.dtype.kind in "fiub" else None
+
+
+def _draw(run, dense, n, rng, weight, bias):
+    """An input; where the activation has a kink, the samples that stay away from it."""
+    x = run.draw_input(n, rng)
+    if not dense.curve.bent or dense.single:
+        return x
+    many = run.draw_input(40 * n, rng)
+    rows = dense.rows(many).astype(np.float64)
+    z = rows if weight is None else rows @ weight.T + bias
+    best = np.argsort(-np.abs(z).min(axis=1))[:n]
+    return np.ascontiguousarray(np.take(many, best, axis=dense.batch_axis))
+
+
+def _judge(names, dense, cases, errors, rtol):
+    """Verdicts and findings from the cases."""
+    targets, findings, missing = [], [], {}
+    for name in names.pieces:
+        slip = _absent(names, name, cases)
+        if slip is None:
+            targets.append(Target(name, _forms(names, name)))
+        else:
+            missing[name] = slip
+            findings += [slip] if isinstance(slip, Finding) else []
+    chosen = explain(targets, _gates(dense, cases), cases, rtol)
+    loose = max(HEALTHY, rtol)
+    for name, explanation in chosen.items():
+        if explanation is None or explanation.cost:
+            right = explain([Target(name, _forms(names, name)[:1])], _gates(dense, cases)[:1], cases, loose)[
+                name
+            ]
+            if right is not None and not right.cost and explanation is None:
+                chosen[name] = right
+    findings += findings_of(names, chosen, cases)
+    hidden, left = _hidden(names, chosen, cases, loose)
+    arrays = tuple(_verdict(names, name, chosen, missing, cases) for name in (*names.arrays,))
+    return Outcome(arrays, tuple(findings + hidden), tuple(left))
+
+
+def _gates(dense, cases):
+    """All ways to get d_z, the right one first; those that cannot be told from an earlier one are left out."""
+    curve = dense.curve
+    right = Gate("", lambda case: case.d_out * curve.slope(case.z))
+    missing = Gate("gate-missing", lambda case: case.d_out)
+    gates = [
+        right,
+        Gate("gate-on-upstream", lambda case: case.d_out * curve.slope(case.d_out)),
+        missing,
+        Gate("gate-twice", lambda case: case.d_out * curve.slope(case.z) ** 2),
+        Gate("derivative-at-output", lambda case: case.d_out * curve.slope(curve.value(case.z))),
+    ]
+    if curve.from_output is not None:
+        gates.append(Gate("derivative-at-input", lambda case: case.d_out * curve.from_output(case.z)))
+    different, seen = [], []
+    for gate in gates:
+        values = [gate.d_z(case) for case in cases]
+        if not any(all(map(np.allclose, values, other)) for other in seen):
+            different.append(gate)
+            seen.append(values)
+    if missing in different:
+        different.append(Gate("epsilon-in-derivative", right.d_z, missing.d_z))
+    return different
+
+
+def _forms(names, name):
+    """The ways to get one gradient from d_z, the right one first."""
+    if name == "x":
+        return [
+            Form("", lambda case, d_z: [d_z @ case.weight], names.read_x),
+            Form("input-weight-transposed", _turned_input, names.read_x),
+        ]
+    if name == "weight":
+        right = lambda case, d_z: [d_z.T @ case.x]  # noqa: E731
+        return [
+            Form("", right, names.reader("weight", turned=False), names.tag("as it is")),
+            Form("weight-transposed", right, names.reader("weight", turned=True), names.tag("turned")),
+        ]
+    forms = [
+        Form(defect, arrays, names.reader("bias", turned=turned), names.tag(tag))
+        for turned, tag in ((False, "as it is"), (True, "turned"))
+        for defect, arrays in (("", _summed), ("bias-times-input", _times_input))
+        if names.augmented or not turned
+    ]
+    if not names.augmented:
+        forms += [
+            Form("bias-times-input", lambda case, d_z: [d_z.T @ case.x], names.read_bias_as_weight),
+            Form("bias-not-summed", lambda case, d_z: [d_z], names.read_bias_as_batch),
+            Form("bias-wrong-axis", lambda case, d_z: [d_z.sum(axis=1)], names.read_bias_as_rows),
+        ]
+    return forms
+
+
+def _turned_input(case, d_z):
+    square = case.weight.shape[0] == case.weight.shape[1]
+    return [d_z @ case.weight.T] if square else []
+
+
+def _summed(case, d_z):
+    return [d_z.sum(axis=0)]
+
+
+def _times_input(case, d_z):
+    forms = [d_z.T @ case.x.sum(axis=1), d_z.T @ case.x.mean(axis=1)]
+    return [*forms, (d_z * case.x).sum(axis=0)] if d_z.shape == case.x.shape else forms
+
+
+def _absent(names, name, cases):
+    """A finding for a gradient that is missing, zero or not finite; a note where that is no slip; else None."""
+    values = [names.raw(name, case) for case in cases]
+    where = (names.called[name],)
+    if all(value is None for value in values):
+        if name == "x":
+            return "backward returned no gradient for it, as the lowest layer may."
+        return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
+    given = [value for value in values if value is not None]
+    if any(not np.isfinite(value).all() for value in given):
+        return Finding("not-finite", where, {})
+    if all(not value.any() for value in given):
+        return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
+    return None
+
+
+def _hidden(names, chosen, cases, rtol):
+    """Where nothing explains an array: is it right for one row, or is its shape wrong?"""
+    findings, notes = [], []
+    for name, explanation in chosen.items():
+        if explanation is not None:
+            continue
+        shape = _misshapen(names, name, cases)
+        if shape is not None:
+            findings.append(shape)
+            continue
+        target = [Target(name, _forms(names, name)[:1])]
+        single = [case for case in cases if case.n == 1]
+        right = Gate("", _gates_right(names)) if single else None
+        if single and len(single) < len(cases):
+            alone = explain(target, [right], single, rtol)[name]
+            if alone is not None and not alone.cost:
+                several = sorted({case.n for case in cases if case.n > 1})
+                findings.append(Finding("batch-size-hides", (names.called[name],), {"n": _several(several)}))
+    return findings, notes
+
+
+def _gates_right(names):
+    return lambda case: case.d_out * names.dense.curve.slope(case.z)
+
+
+def _several(numbers):
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _misshapen(names, name, cases):
+    """A finding if the gradient has another shape than its array in every case of several rows."""
+    called = names.called[name]
+    for case in cases:
+        came = case.came.get(called)
+        if came is not None and came.shape != case.shapes[called] and came.shape != case.shapes[called][::-1]:
+            return Finding("wrong-shape", (called,), {"shape": came.shape, "expected": case.shapes[called]})
+    return None
+
+
+def _verdict(names, called, chosen, missing, cases):
+    """The verdict on one array as the person calls it, which may hold weight and bias."""
+    pieces = [piece for piece in names.pieces if names.called[piece] == called]
+    notes = [missing[piece] for piece in pieces if isinstance(missing.get(piece), str)]
+    if notes:
+        return ArrayVerdict(called, "not checked", note=notes[0])
+    found = [chosen.get(piece) for piece in pieces]
+    broken = any(piece in missing for piece in pieces)
+    if not broken and all(one is not None and not one.cost for one in found):
+        verdict = "healthy"
+    else:
+        explained = broken or all(one is not None for one in found)
+        verdict = "wrong" if explained else "cannot tell"
+    case = _shown(names, called, cases, verdict)
+    came, right = case.came.get(called), names.truth(called, case)
+    total = right.size
+    if came is None or came.shape != right.shape:
+        shape = "no array" if came is None else f"the shape {came.shape}"
+        return ArrayVerdict(called, "wrong", (), 0, total, f"{shape} came, {right.shape} was expected.")
+    return ArrayVerdict(called, verdict, worst_entries(came, right), total, total)
+
+
+def _shown(names, called, cases, verdict):
+    """The case that is shown: the first of three rows, and for a wrong array one in which it is wrong."""
+    ordered = sorted(cases, key=lambda case: (case.n != 3, case.n != 2))
+    if verdict == "healthy":
+        return ordered[0]
+    for case in ordered:
+        came, right = case.came.get(called), names.truth(called, case)
+        if came is None or came.shape != right.shape:
+            return case
+        if not np.allclose(came, right, rtol=1e-4, atol=1e-6 * np.abs(right).max(initial=0.0)):
+            return case
+    return ordered[0]
+
+
+__all__ = ["Outcome", "attempt", "examine_dense", "run_case", "say_error"]
