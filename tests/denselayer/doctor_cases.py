@@ -118,7 +118,7 @@ def confusions(specimens):
         examined += 1
         said, put_in = set(answer(specimen)), set(specimen.defects)
         both += said == put_in
-        if said - put_in - {"cannot tell"}:
+        if said - put_in - {"cannot tell", "healthy"}:
             third.append(f"{specimen!r} said {', '.join(sorted(said))}")
         elif said != put_in:
             partly[f"{' + '.join(specimen.defects)} said {', '.join(sorted(said))}"] += 1

@@ -5,7 +5,7 @@ import pytest
 
 from denselayer import gradcheck
 from denselayer.doctor import zoo
-from denselayer.doctor._zoo_losses import KINDS, LOSS_FAULTS
+from denselayer.doctor._zoo_losses import EVERY_KIND, LOSS_FAULTS
 from denselayer.doctor._zoo_networks import network_class
 from denselayer.doctor._zoo_pieces import FAULTS, STORAGE
 from denselayer.doctor._zoo_steps import STEP_FAULTS
@@ -267,7 +267,7 @@ LOSSES = [(name, kind) for name, (_, kinds, _) in LOSS_FAULTS.items() for kind i
 
 
 def predictions(kind, rng, n=4):
-    targets = KINDS[kind].targets
+    targets = EVERY_KIND[kind].targets
     z = rng.normal(size=(n, 3)) * 1.5
     if targets == "labels":
         return z, rng.integers(3, size=n)
@@ -280,7 +280,7 @@ def gradient_is_right(loss, gradient, z, target):
     return gradcheck.check_gradients(lambda p: loss(p["z"], target), {"z": z}, {"z": gradient(z, target)}).ok
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_loss_without_a_defect_has_its_own_gradient(kind):
     for reduction in (None, "mean", "rows", "sum"):
         loss, gradient = zoo.faulty_loss([], kind=kind, reduction=reduction).given

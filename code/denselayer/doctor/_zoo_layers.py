@@ -133,8 +133,8 @@ class Layer:
         if self.spelling == "dict":
             self.grads = {}
         if self.plan.pieces.adds:
-            for name in self._stored():
-                self._store(name, np.zeros_like(self._stored()[name]))
+            for name, array in self._stored().items():
+                self._store(name, np.zeros_like(array) if self.plan.pieces.starts == "zeros" else None)
 
     def forward(self, x):
         out, z = self.plan.forward(x, self._stored(), self._rng)
@@ -152,7 +152,8 @@ class Layer:
         x, z = self.shared if pieces.cache == "shared" else self._kept
         d_x, grads = self.plan.backward(d_out, x, z, self._stored())
         for name, gradient in grads.items():
-            self._store(name, self._gradient(name) + gradient if pieces.adds else gradient)
+            before = self._gradient(name) if pieces.adds else None
+            self._store(name, gradient if before is None else before + gradient)
         if pieces.updates:
             weight, _ = self.plan.unpack(self._stored())
             weight *= 1 - self.lr
@@ -220,7 +221,7 @@ def layer_class(plan, spelling="book", in_features=3, out_features=4, dtype=np.f
 
 
 def layer_functions(plan, style="cache"):
-    """Make ``(forward, backward)``: with a cache that travels, or with all arrays given again."""
+    """Make ``(forward, backward)`` in one of the styles of `STYLES`."""
     parts = ("weight", "bias") if plan.has_bias and plan.storage != "augmented" else ("weight",)
     rng = np.random.default_rng()
 
@@ -233,47 +234,64 @@ def layer_functions(plan, style="cache"):
         d_x, grads = plan.backward(d_out, x, z, stored)
         return (d_x, *(grads[part] for part in parts))
 
-    if style == "cache":
-        return _with_cache(run_forward, run_backward, parts)
-    return _given(plan, run_forward, run_backward, parts)
+    return STYLES[style](plan, run_forward, run_backward, len(parts) == 2)
 
 
-def _with_cache(run_forward, run_backward, parts):
+def _with_cache(plan, run_forward, run_backward, has_bias):
+    """``forward(x, weight, bias)`` with a cache, and ``backward(d_out, cache)`` with a tuple."""
+
     def backward(d_out, cache):
         return run_backward(d_out, *cache)
 
-    if len(parts) == 1:
+    def forward(x, weight, bias):
+        return run_forward(x, weight, bias)
 
-        def forward(x, weight):
-            return run_forward(x, weight)
-    else:
+    def forward_without(x, weight):
+        return run_forward(x, weight)
 
-        def forward(x, weight, bias):
-            return run_forward(x, weight, bias)
-
-    return forward, backward
+    return forward if has_bias else forward_without, backward
 
 
-def _given(plan, run_forward, run_backward, parts):
+def _with_dict(plan, run_forward, run_backward, has_bias):
+    """``forward(X, W, b)`` with a dict as cache, and ``backward(dY, cache)`` with a dict of gradients."""
+
+    def backward(dY, cache):
+        names = ("dX", "dW", "db") if has_bias else ("dX", "dW")
+        return dict(zip(names, run_backward(dY, *cache["all"]), strict=True))
+
+    def forward(X, W, b):
+        out, kept = run_forward(X, W, b)
+        return out, {"all": kept}
+
+    def forward_without(X, W):
+        out, kept = run_forward(X, W)
+        return out, {"all": kept}
+
+    return forward if has_bias else forward_without, backward
+
+
+def _given(plan, run_forward, run_backward, has_bias):
+    """``forward(x, weight, bias)`` and ``backward(d_out, x, weight, bias)``: all arrays are given again."""
+
     def again(d_out, x, *arrays):
-        stored = dict(zip(parts, arrays, strict=True))
+        stored = dict(zip(("weight", "bias")[: len(arrays)], arrays, strict=True))
         weight, bias = plan.unpack(stored)
         z = plan.rows(plan.rows(x) @ weight.T + bias)
         return run_backward(d_out, x, z, stored)
 
-    if len(parts) == 1:
+    def forward(x, weight, bias):
+        return run_forward(x, weight, bias)[0]
 
-        def forward(x, weight):
-            return run_forward(x, weight)[0]
+    def backward(d_out, x, weight, bias):
+        return again(d_out, x, weight, bias)
 
-        def backward(d_out, x, weight):
-            return again(d_out, x, weight)
-    else:
+    def forward_without(x, weight):
+        return run_forward(x, weight)[0]
 
-        def forward(x, weight, bias):
-            return run_forward(x, weight, bias)[0]
+    def backward_without(d_out, x, weight):
+        return again(d_out, x, weight)
 
-        def backward(d_out, x, weight, bias):
-            return again(d_out, x, weight, bias)
+    return (forward, backward) if has_bias else (forward_without, backward_without)
 
-    return forward, backward
+
+STYLES = {"cache": _with_cache, "dict": _with_dict, "given": _given}

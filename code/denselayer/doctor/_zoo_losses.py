@@ -74,6 +74,16 @@ KINDS = {
         "sigmoid", lambda z, t: np.logaddexp(0, z) - t * z, lambda z, t: _sigmoid(z) - t, "mean", "binary"
     ),
 }
+EVERY_KIND = KINDS | {
+    "huber": Loss(
+        "difference",
+        lambda y, t: np.where(np.abs(y - t) < 1, 0.5 * (y - t) ** 2, np.abs(y - t) - 0.5),
+        lambda y, t: np.clip(y - t, -1, 1),
+    ),
+    "log-cosh": Loss("difference", lambda y, t: np.log(np.cosh(y - t)), lambda y, t: np.tanh(y - t)),
+    "fourth": Loss("difference", lambda y, t: (y - t) ** 4, lambda y, t: 4 * (y - t) ** 3),
+}
+"""With three that are there to be healthy only."""
 SQUARED = ("squared", "half")
 SOFTMAX = ("labels", "one-hot")
 ANY = tuple(KINDS)

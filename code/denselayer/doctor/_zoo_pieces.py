@@ -55,6 +55,8 @@ class Pieces:
     """Whether the cache holds a copy of the input."""
     adds: bool = False
     clears: bool = False
+    starts: str = "zeros"
+    """What gradients are before the first backward pass, where they add up: ``"zeros"`` or ``"none"``."""
     buffer: str = ""
     """Which result lies in memory that the next call writes to: ``"out"`` or ``"x"``."""
     centres: bool = False
@@ -222,6 +224,7 @@ def _(pieces, rng):
 @fault("not-cleared", "adds", forms=KEEPING)
 def _(pieces, rng):
     pieces.adds, pieces.clears = True, False
+    pieces.starts = ("zeros", "none")[rng.integers(2)]
 
 
 @fault("stale-cache", "cache", forms=KEEPING)

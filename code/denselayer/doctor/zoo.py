@@ -114,7 +114,9 @@ def faulty(
         dtype: of the parameters.
         in_features, out_features: the sizes.
         activation: one of `ACTIVATIONS`; None for one in which the defects show.
-        spelling: how the attributes of a class are called; None to draw one.
+        spelling: how the attributes of a class are called, one of ``"book"``, ``"short"``, ``"long"``,
+            ``"dict"``, ``"parameters"`` and ``"returned"``; for functions, how they pass on what they keep,
+            one of ``"cache"``, ``"dict"`` and ``"given"``. None to draw one.
         seed: for the parameters, and for what a defect leaves open.
 
     Returns:
@@ -123,7 +125,8 @@ def faulty(
     Raises:
         ValueError: these defects cannot occur together, or not in this form.
 
-    >>> forward, backward = faulty(["sign-flipped"], form="functions", activation="identity").given
+    >>> made = faulty(["sign-flipped"], form="functions", activation="identity", spelling="cache")
+    >>> forward, backward = made.given
     >>> out, cache = forward(np.ones((1, 2)), np.ones((1, 2)), np.zeros(1))
     >>> [gradient.tolist() for gradient in backward(np.ones((1, 1)), cache)]
     [[[-1.0, -1.0]], [[-1.0, -1.0]], [-1.0]]
@@ -136,6 +139,8 @@ def faulty(
     pieces = Pieces()
     for defect in defects:
         FAULTS[defect].install(pieces, rng)
+    if {"weight-transposed", "wrong-shape", "bias-not-summed", "bias-wrong-axis"} & set(defects):
+        pieces.starts = "none"
     plan = Plan(pieces, activation, storage)
     words = f"{form}, {storage}, {np.dtype(dtype)}, {in_features} x {out_features}, {activation}, seed {seed}"
     return _layer(plan, defects, form, dtype, in_features, out_features, spelling, rng, words)
@@ -173,7 +178,7 @@ def _layer(plan, defects, form, dtype, in_features, out_features, spelling, rng,
         return Specimen(defects, "layer", (subject,), words=f"{words}, {spelling}")
     if form == "functions":
         keeps = plan.pieces.centres or plan.pieces.reuses_input or plan.pieces.noise or plan.pieces.mixing
-        style = "cache" if keeps or rng.integers(2) else "given"
+        style = spelling or ("cache", "dict", "given")[rng.integers(2 if keeps else 3)]
         params = plan.draw(in_features, out_features, rng, dtype, scale)
         x = plan.draw_input(5, in_features, rng, dtype)
         pair = layer_functions(plan, style)
@@ -271,7 +276,7 @@ def faulty_loss(defects, *, kind="squared", reduction=None, form="functions", se
 
 
 def _loss(kind, reduction):
-    loss = _zoo_losses.KINDS[kind]
+    loss = _zoo_losses.EVERY_KIND[kind]
     return loss if reduction is None else _zoo_losses.replace(loss, reduction=reduction)
 
 
@@ -405,7 +410,7 @@ def _healthy_module(rng, seed):
 
 
 def _healthy_loss(rng, seed):
-    kind, form = _choose(rng, tuple(_zoo_losses.KINDS)), _choose(rng, ("functions", "class"))
+    kind, form = _choose(rng, tuple(_zoo_losses.EVERY_KIND)), _choose(rng, ("functions", "class"))
     reduction = _choose(rng, ("mean", "rows", "sum", None))
     made = faulty_loss((), kind=kind, reduction=reduction, form=form)
     return Specimen((), "loss", made.given, words=f"healthy {seed}, {made.words}")
