@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from ._curves import Curve, identify, recognise_points
+from ._curves import Curve, measured, recognise_points
 from ._spellings import family
 
 CLOSE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-5}
@@ -120,13 +120,13 @@ def recognise(subject):
     if not params:
         return _activation(subject)
     for layout in _layouts(subject, params):
-        for dtype, close in CLOSE.items():
-            try:
-                found = _fits(subject, layout, params, close)
-            except Exception:
-                found = None
-            if found:
-                return Dense(layout, found, subject.batch_axis, subject.single, dtype)
+        try:
+            found = _fits(subject, layout, params)
+        except Exception:
+            found = None
+        if found:
+            curve, dtype = found
+            return Dense(layout, curve, subject.batch_axis, subject.single, dtype)
     return None
 
 
@@ -155,23 +155,34 @@ def _bias_fits(params, bias, out_features):
     return bias is None or params[bias].size == out_features
 
 
-def _fits(subject, layout, params, close):
-    """The curve of the activation if the subject is a dense layer in this layout, else None."""
+def _fits(subject, layout, params):
+    """(curve, precision) if the subject is a dense layer in this layout, else None."""
     rng = np.random.default_rng(11)
     shapes = {name: value.shape for name, value in params.items()}
     weight, bias = draw_weight(layout, params, rng)
     run = subject.clone()
     run.load({name: value.astype(subject.dtype) for name, value in layout.join(weight, bias, shapes).items()})
-    stored = run.params()
+    weight, bias = parts_of(layout, run.params())
     x = subject.draw_input(6, rng)
     out = layout.rows(run.forward(x)).astype(np.float64)
-    weight, bias = parts_of(layout, stored)
     z = layout.rows(x).astype(np.float64) @ weight.T + bias
     if z.shape != out.shape or not np.isfinite(out).all():
         return None
-    curve = recognise_points(z, out, close) or identify(values_of(subject, layout, shapes), close)
-    scale = np.max(np.abs(out), initial=1e-300)
-    return curve if np.max(np.abs(curve.value(z) - out)) <= close * scale else None
+    found = _known(z, out)
+    if found is not None:
+        return found
+    function = values_of(subject, layout, shapes)
+    wrong = np.max(np.abs(function(z) - out)) > CLOSE[subject.dtype] * np.max(np.abs(out), initial=1e-300)
+    return None if wrong else (measured(function, subject.dtype), subject.dtype)
+
+
+def _known(z, out):
+    """(curve, precision) of the known activation through these points, or None."""
+    for dtype, close in CLOSE.items():
+        curve = recognise_points(z, out, close)
+        if curve is not None:
+            return curve, dtype
+    return None
 
 
 def _same(one, other):
@@ -243,9 +254,6 @@ def _activation(subject):
         values = np.asarray(values, dtype=np.float64)
         return (values.T if subject.batch_axis else values).ravel()[: z.size].reshape(z.shape)
 
-    for dtype, close in CLOSE.items():
-        curve = recognise_points(x.astype(np.float64), out.astype(np.float64), close)
-        if curve is not None:
-            return Dense(None, curve, subject.batch_axis, subject.single, dtype)
-    curve = identify(function, CLOSE[subject.dtype])
-    return Dense(None, curve, subject.batch_axis, subject.single, subject.dtype)
+    found = _known(x.astype(np.float64), out.astype(np.float64))
+    curve, dtype = found or (measured(function, subject.dtype), subject.dtype)
+    return Dense(None, curve, subject.batch_axis, subject.single, dtype)

@@ -148,6 +148,12 @@ class ObjectSubject:
                 gradients[slot.name] = None if place is None else place.get(self._object)
         return {"x": gradients.get("x")} | {name: gradients[name] for name in self.names}
 
+    def stored(self):
+        """Copies of the gradients that the object keeps, whether or not it returns them too."""
+        places = {slot.name: find_gradient(self._object, slot, self.names) for slot in self._slots}
+        arrays = {name: place.get(self._object) for name, place in places.items() if place is not None}
+        return {name: np.array(array) for name, array in arrays.items() if is_array(array)}
+
     def zero_grad(self):
         if self._clear:
             quietly(getattr(self._object, self._clear))
@@ -186,24 +192,6 @@ def _part(returned, key):
     if isinstance(key, str) and not isinstance(returned, dict):
         return getattr(returned, key)
     return returned[key]
-
-
-def resized(self, in_features, out_features):
-    """The shapes of the parameters for other widths; None for more than one weight."""
-    shapes = {name: value.shape for name, value in self.params().items()}
-    return resized(shapes, self.layout, in_features, out_features)
-
-
-def _part(returned, key):
-    if key is None:
-        return returned
-    if isinstance(key, str) and not isinstance(returned, dict):
-        return getattr(returned, key)
-    return returned[key]
-
-
-def _unkeyed(keys):
-    return keys is None
 
 
 def resized(shapes, layout, in_features, out_features):
