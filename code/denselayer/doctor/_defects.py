@@ -160,8 +160,8 @@ _ARRAYS = (
         "With a batch of {n} the gradient of {where} is {factor} times the measured one: it belongs to the "
         "sum of the losses, and the loss that you return is their mean.",
         "Divide the gradient of the loss by the number that the loss divides by, or return the sum.",
-        "Steps are longer by the number of rows. A learning rate that works for a small batch makes the loss "
-        "grow without limit for a large one.",
+        "Steps are longer by the number that the loss divides by. A learning rate that works for a small "
+        "batch makes the loss grow without limit for a large one.",
         "A gradient check with two rows or more.",
     ),
     Defect(
@@ -267,8 +267,8 @@ _ARRAYS = (
         "The gradient of {where} is that of a weight: d_out was multiplied by the input before it was "
         "summed.",
         "The input of the bias is 1, whatever x is. Sum d_out alone: d_out.sum(axis=0) for a batch in rows.",
-        "The bias moves with the size of the inputs. Where the inputs have mean zero it wanders around a "
-        "wrong value.",
+        "The bias follows the inputs and not the errors alone, so it need not come to its right value, "
+        "however long the training.",
         "A gradient check of the bias with inputs that are not 1.",
     ),
     Defect(
