@@ -7,6 +7,7 @@ import sys
 COMMANDS = {
     "bench": ("_bench_command", "measure this machine, and print its numbers beside the book's"),
     "doctor": ("_doctor_command", "name the defect in the backward pass of a layer in a file"),
+    "exercises": ("_exercises_command", "do the exercises of the book in a terminal"),
 }
 """Name of a command to its module, with ``add_arguments(parser)`` and ``run(args)``, and a summary."""
 

@@ -57,6 +57,9 @@ def run(args):
     except (BadCall, Refused) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_CALL
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     if args.json:
         reports = [answer["json"] for answer in answers]
         print(json.dumps(reports[0] if names else reports, indent=2))
