@@ -1,0 +1,348 @@
+"""Code exercises on one step of a network: a layer with any number of leading axes, and a leaky gate."""
+
+import numpy as np
+
+from denselayer.exercises import Case, Code, Slip, Values, Wrong
+
+
+def positions():
+    """One number, then rows, then two and three leading axes, at last none."""
+    rng = np.random.default_rng(4)
+    found = [Case(d_out=np.array([[5.0]]), x=np.array([[2.0]]), weight=np.array([[3.0]]))]
+    for leading, ins, outs in [
+        ((2,), 1, 1),
+        ((1, 2), 1, 1),
+        ((2, 2), 2, 2),
+        ((2, 3), 4, 3),
+        ((2, 1, 3), 2, 5),
+        ((), 3, 2),
+    ]:
+        d_out, x = rng.integers(-3, 4, (*leading, outs)), rng.integers(1, 5, (*leading, ins))
+        weight = rng.integers(-3, 4, (outs, ins))
+        found.append(Case(d_out=d_out.astype(float), x=x.astype(float), weight=weight.astype(float)))
+    return found
+
+
+def one_by_one(d_out, x, weight):
+    """The three gradients, position after position."""
+    d_weight, d_bias = np.zeros_like(weight), np.zeros_like(weight[:, 0])
+    for at in np.ndindex(x.shape[:-1]):
+        d_weight += np.outer(d_out[at], x[at])
+        d_bias += d_out[at]
+    return np.einsum("...o,oi->...i", d_out, weight), d_weight, d_bias
+
+
+def count(x):
+    return max(x[..., 0].size, 1)
+
+
+EINSUM = Code(
+    "backprop-einsum",
+    entry="dense_backward_nd",
+    template='''
+import numpy as np
+
+
+def dense_backward_nd(d_out, x, weight):
+    """x (..., in), weight (out, in), d_out (..., out) -> d_x (..., in), d_weight (out, in), d_bias (out,)"""
+    <<the three gradients, without a loop>>
+    return d_x, d_weight, d_bias
+''',
+    solution="""
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = d_rows.T @ rows
+d_bias = d_rows.sum(axis=0)
+d_x = d_out @ weight
+""",
+    checks=[
+        Values(
+            positions,
+            one_by_one,
+            returns=("d_x", "d_weight", "d_bias"),
+            gradient_of={"d_x": "x", "d_weight": "weight"},
+            keeps_dtype=True,
+            slips=(
+                Slip(
+                    "first axis alone",
+                    lambda d_out, x, weight: d_out.sum(axis=0),
+                    "`d_bias` is summed over the first axis alone: every position of every leading axis has"
+                    " used"
+                    " the bias, so all of them are added.",
+                    output="d_bias",
+                ),
+                Slip(
+                    "left as rows",
+                    lambda d_out, x, weight: d_out.reshape(-1, d_out.shape[-1]) @ weight,
+                    "`d_x` is left as rows: it has the shape of `x`, with all its leading axes.",
+                    output="d_x",
+                ),
+                Slip(
+                    "weight-averaged",
+                    lambda d_out, x, weight: one_by_one(d_out, x, weight)[1] / count(x),
+                    "`d_weight` is divided by the number of positions: a layer only adds, and the factor of a"
+                    " mean loss is in d_out already.",
+                    output="d_weight",
+                ),
+                Slip(
+                    "bias-averaged",
+                    lambda d_out, x, weight: one_by_one(d_out, x, weight)[2] / count(x),
+                    "`d_bias` is a mean over the positions: a layer only adds, and the factor of a mean"
+                    " loss is"
+                    " in d_out already.",
+                    output="d_bias",
+                ),
+                Slip(
+                    "weight-transposed",
+                    lambda d_out, x, weight: one_by_one(d_out, x, weight)[1].T,
+                    "`d_weight` is transposed: for a weight (out, in) it is d_rows.T @ rows, not rows.T @"
+                    " d_rows.",
+                    output="d_weight",
+                ),
+            ),
+        )
+    ],
+    wrong=[
+        Wrong(
+            "bias summed over the batch, not over time",
+            """
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = d_rows.T @ rows
+d_bias = d_out.sum(axis=0)
+d_x = d_out @ weight
+""",
+            finding="first axis alone",
+        ),
+        Wrong(
+            "mean over the positions",
+            """
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = d_rows.T @ rows / len(rows)
+d_bias = d_rows.sum(axis=0)
+d_x = d_out @ weight
+""",
+            finding="weight-averaged",
+        ),
+        Wrong(
+            "weight gradient as (in, out)",
+            """
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = rows.T @ d_rows
+d_bias = d_rows.sum(axis=0)
+d_x = d_out @ weight
+""",
+            finding="weight-transposed",
+        ),
+        Wrong(
+            "weight transposed on the way back",
+            """
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = d_rows.T @ rows
+d_bias = d_rows.sum(axis=0)
+d_x = d_out @ weight.T
+""",
+            says="Line 10 raises a ValueError: the shapes do not fit.",
+        ),
+        Wrong(
+            "input gradient left as rows",
+            """
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = d_rows.T @ rows
+d_bias = d_rows.sum(axis=0)
+d_x = d_rows @ weight
+""",
+            finding="left as rows",
+        ),
+    ],
+)
+
+
+def gates():
+    """One unit, then open and shut gates with gradients of both signs, z = 0 among them."""
+    rng = np.random.default_rng(5)
+    found = [
+        Case(d_a=np.array([[3.0]]), z=np.array([[-2.0]])),
+        Case(d_a=np.array([[3.0]]), z=np.array([[2.0]])),
+    ]
+    found.append(Case(d_a=np.array([[4.0, -3.0], [-2.0, 5.0]]), z=np.array([[2.0, 1.0], [-1.0, 0.0]])))
+    found.append(Case(d_a=rng.normal(size=(3, 5)), z=rng.normal(size=(3, 5))))
+    return found
+
+
+def examples():
+    """One number, the running example, and a batch of five rows from 7 to 4."""
+    rng = np.random.default_rng(6)
+    running = Case(
+        x=np.array([[2.0, 4.0, 1.0]]),
+        weight=np.array([[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]]),
+        bias=np.array([3.0, -1.0, -4.0]),
+        target=np.array([[0.5, 3.0, 3.0]]),
+    )
+    one = {"x": [[2.0]], "weight": [[3.0]], "bias": [-16.0], "target": [[4.0]]}
+    two = {"x": [[1.0], [2.0]], "weight": [[3.0]], "bias": [-5.0], "target": [[1.0], [2.0]]}
+    small = [Case(**{name: np.array(value) for name, value in case.items()}) for case in (one, two)]
+    x, weight, bias = rng.normal(size=(5, 7)), rng.normal(size=(4, 7)), rng.normal(size=4)
+    return [*small, running, Case(x=x, weight=weight, bias=bias, target=rng.normal(size=(5, 4)))]
+
+
+def leaky_example(x, weight, bias, target, slope=0.1, gate="leaky", divisor=None):
+    """The two gradients by letters; ``gate`` says what becomes of d_a on the way to z."""
+    z = np.einsum("ni,oi->no", x, weight) + bias
+    a = np.where(z > 0, z, slope * z)
+    d_a = 2.0 * (a - target) / (divisor or target.size)
+    d_z = {
+        "leaky": d_a * np.where(z > 0, 1.0, slope),
+        "relu": d_a * (z > 0),
+        "none": d_a,
+        "exchanged": z * np.where(d_a > 0, 1.0, slope),
+    }[gate]
+    return np.einsum("no,ni->oi", d_z, x), np.einsum("no->o", d_z)
+
+
+GATE = "return np.where(z > 0, d_a, 0.1 * d_a)"
+DOWN = """
+z = F.linear(x, weight, bias)
+d_a = F.mse_loss_backward(leaky(z), target)
+d_z = leaky_backward(d_a, z)
+_, d_weight, d_bias = F.linear_backward(d_z, x, weight)
+"""
+
+LEAKY = Code(
+    "backprop-leaky",
+    entry="leaky_backward, example_backward",
+    template='''
+import numpy as np
+
+from denselayer import functional as F
+
+
+def leaky(z):
+    return np.where(z > 0, z, 0.1 * z)
+
+
+def leaky_backward(d_a, z):
+    """d_a and z (N, out) -> d_z (N, out)"""
+    <<the gradient of z>>
+
+
+def example_backward(x, weight, bias, target):
+    """x (N, in), weight (out, in), bias (out,), target (N, out) -> d_weight (out, in), d_bias (out,)"""
+    <<from the loss down to the two gradients>>
+    return d_weight, d_bias
+''',
+    solution=[GATE, DOWN],
+    checks=[
+        Values(
+            gates,
+            lambda d_a, z: d_a * (0.1 + 0.9 * (z > 0)),
+            name="leaky_backward",
+            gradient_of={"": "z"},
+            slips=(
+                Slip(
+                    "gate-on-upstream",
+                    lambda d_a, z: np.where(d_a > 0, d_a, 0.1 * d_a),
+                    "The slope is chosen by the sign of d_a; the forward pass has chosen it by the sign of"
+                    " z.",
+                ),
+                Slip(
+                    "upstream missing",
+                    lambda d_a, z: np.where(z > 0, 1.0, 0.1),
+                    "This is the slope of the leaky ReLU alone: multiply it with what comes from above, d_a.",
+                ),
+                Slip(
+                    "gate of the ReLU",
+                    lambda d_a, z: np.where(z > 0, d_a, 0.0),
+                    "This gate shuts completely, as that of a ReLU; the leaky one lets a tenth through.",
+                ),
+                Slip(
+                    "output instead of slope",
+                    lambda d_a, z: d_a * np.where(z > 0, z, 0.1 * z),
+                    "d_a is multiplied by the output of the leaky ReLU; it belongs to its slope, 1 or 0.1.",
+                ),
+                Slip(
+                    "open at zero",
+                    lambda d_a, z: np.where(z >= 0, d_a, 0.1 * d_a),
+                    "At z = 0 the exercise takes the slope 0.1; yours is 1 there.",
+                ),
+            ),
+        ),
+        Values(
+            examples,
+            leaky_example,
+            name="example_backward",
+            returns=("d_weight", "d_bias"),
+            gradient_of={"d_weight": "weight", "d_bias": "bias"},
+            slips=(
+                Slip(
+                    "gate-missing",
+                    lambda *layer: leaky_example(*layer, gate="none"),
+                    "The gradient goes past the leaky ReLU: take d_a through `leaky_backward` before it"
+                    " reaches the"
+                    " layer.",
+                ),
+                Slip(
+                    "gate of the ReLU",
+                    lambda *layer: leaky_example(*layer, gate="relu"),
+                    "Going back, the gates are those of a ReLU: use `leaky_backward`.",
+                ),
+                Slip(
+                    "arguments exchanged",
+                    lambda *layer: leaky_example(*layer, gate="exchanged"),
+                    "`leaky_backward` got z in place of d_a and d_a in place of z: its arguments are (d_a,"
+                    " z).",
+                ),
+                Slip(
+                    "output compared without the activation",
+                    lambda *layer: leaky_example(*layer, slope=1.0),
+                    "The loss compares the target with z: it belongs to leaky(z).",
+                ),
+                Slip(
+                    "summed-not-averaged",
+                    lambda *layer: leaky_example(*layer, divisor=1),
+                    "This is the gradient of the sum of the squares; the mean divides by their number.",
+                ),
+                Slip(
+                    "bias-averaged",
+                    lambda *layer: leaky_example(*layer)[1] / len(layer[0]),
+                    "`d_bias` is a mean over the rows: the loss has divided already, and the layer only"
+                    " adds.",
+                    output="d_bias",
+                ),
+            ),
+        ),
+    ],
+    wrong=[
+        Wrong(
+            "gate on the upstream gradient",
+            ["return np.where(d_a > 0, d_a, 0.1 * d_a)", DOWN],
+            finding="gate-on-upstream",
+        ),
+        Wrong("slope alone", ["return np.where(z > 0, 1.0, 0.1)", DOWN], finding="upstream missing"),
+        Wrong("still a ReLU", ["return np.where(z > 0, d_a, 0.0)", DOWN], finding="gate of the ReLU"),
+        Wrong(
+            "gate forgotten in the example",
+            [GATE, DOWN.replace("d_z = leaky_backward(d_a, z)", "d_z = d_a")],
+            finding="gate-missing",
+        ),
+        Wrong(
+            "bias averaged in the example",
+            [GATE, DOWN + "d_bias = d_bias / len(x)\n"],
+            finding="bias-averaged",
+        ),
+        Wrong(
+            "names in the wrong order",
+            [GATE, DOWN.replace("leaky_backward(d_a, z)", "leaky_backward(z, d_a)")],
+            finding="arguments exchanged",
+        ),
+        Wrong(
+            "multiplies d_a in place",
+            ["d_a *= np.where(z > 0, 1.0, 0.1)\nreturn d_a", DOWN],
+            says="Your function changes its argument `d_a`.",
+        ),
+    ],
+)
