@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ._feedback import STATUSES
-from ._show import LARGEST, shown, size
+from ._show import LARGEST, listed, shown, size
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Values:
         rank = min(fault.rank for fault in faults)
         alike = [fault for fault in faults if fault.rank == rank]
         worst = alike[-1] if alike[0].status == "shape" else alike[0]  # a shape of 1 x 1 tells little
-        if worst.status not in ("shape", "values"):
+        if worst.status not in ("shape", "nan", "values"):
             return worst
         return self._named_mistake(worst, function, pairs)
 
@@ -241,10 +241,10 @@ class Values:
             )
         if not _numeric(right):
             return bool(np.all(right == theirs))
-        theirs = np.asarray(theirs)
-        if theirs.dtype.kind not in "biufc":
+        right, shape = np.asarray(right), _shape(theirs)
+        if shape != right.shape:
             return False
-        right = np.asarray(right)
+        theirs = np.asarray(theirs)
         single = np.float32 in (right.dtype, theirs.dtype)
         rtol = max(self.rtol, 2e-5) if single else self.rtol
         scale = np.abs(right[np.isfinite(right)]).max(initial=0.0)
@@ -252,9 +252,9 @@ class Values:
             return bool(np.allclose(theirs, right, rtol=0, atol=rtol * scale + self.atol, equal_nan=True))
 
     def _different(self, case, expected, result, wrong):
-        names = " and ".join(f"`{name}`" for name in wrong if name)
+        named = [f"`{name}`" for name in wrong if name]
         verb = "has" if len(wrong) == 1 else "have"
-        headline = f"{names} {verb} wrong values." if names else "The values are wrong."
+        headline = f"{listed(named)} {verb} wrong values." if named else "The values are wrong."
         right = [f"`{name}`" for name in expected if name and name not in wrong]
         details = (f"Right: {', '.join(right)}.",) if right else ()
         return Fault("values", headline, details, self._example(case, expected, result, wrong))
@@ -292,19 +292,15 @@ class Values:
                 return False
             try:
                 with np.errstate(all="ignore"):
-                    wrong = self.tidy(slip.formula(*case.fresh()))
+                    wrong = slip.formula(*case.fresh())
+                    wrong = {slip.output: wrong} if slip.output else self._named(self.tidy(wrong))
             except Exception:  # a wrong formula need not work for every shape
                 return False
-            for name, value in ({slip.output: wrong} if slip.output else self._named(wrong)).items():
-                if not self._alike(value, result[name]):
+            for name, value in wrong.items():
+                if not self._close(value, result[name]):
                     return False
-                telling = telling or not self._alike(value, expected[name])
+                telling = telling or not self._close(value, expected[name])
         return telling
-
-    def _alike(self, value, theirs):
-        if _numeric(value) and _shape(theirs) != np.shape(value):
-            return False
-        return self._close(value, theirs)
 
 
 @dataclass(frozen=True)

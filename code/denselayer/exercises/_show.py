@@ -20,6 +20,10 @@ def shown(value) -> str:
         return str(int(value))
     if isinstance(value, float | np.floating):
         return f"{float(value):.6g}"
+    if isinstance(value, complex | np.complexfloating):
+        return f"{value.real:.6g} {'-' if value.imag < 0 else '+'} {abs(value.imag):.6g}j"
+    if isinstance(value, np.random.Generator):
+        return "a random generator"
     if isinstance(value, tuple | list):
         inner = ", ".join(map(shown, value))
         return f"({inner}{',' * (len(value) == 1)})" if isinstance(value, tuple) else f"[{inner}]"
@@ -27,7 +31,10 @@ def shown(value) -> str:
         return "{" + ", ".join(f"{key!r}: {shown(entry)}" for key, entry in value.items()) + "}"
     if callable(value):
         return getattr(value, "__name__", type(value).__name__)
-    return repr(value)
+    if isinstance(value, str | type(None)) or value is ...:
+        return repr(value)
+    text = repr(value)
+    return f"a {type(value).__name__}" if " at 0x" in text else text
 
 
 def _array(array):
