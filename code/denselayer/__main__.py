@@ -8,6 +8,7 @@ COMMANDS = {
     "bench": ("_bench_command", "measure this machine, and print its numbers beside the book's"),
     "doctor": ("_doctor_command", "name the defect in the backward pass of a layer in a file"),
     "exercises": ("_exercises_command", "do the exercises of the book in a terminal"),
+    "grade": ("_grade_command", "check the submissions of a class again, and write a table and a page"),
 }
 """Name of a command to its module, with ``add_arguments(parser)`` and ``run(args)``, and a summary."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _child
 from . import _state
-from ._feedback import Feedback
+from ._feedback import STATUSES, Feedback
 from ._number import literal
 from ._registry import get
 
@@ -112,13 +112,19 @@ def check_file(exercise, path, *, points=None, seconds=_child.SECONDS, stop=None
         details = (ending.advice, *ending.notes)
         said = tuple(detail for detail in details if detail)
         return Feedback(exercise.id, "error", ending.sentence, said, finding=finding), ending
-    return feedback_from(ending.value), ending
+    return feedback_from(exercise, ending.value), ending
 
 
-def feedback_from(plain) -> Feedback:
-    """The Feedback that `Feedback.to_json` has made plain."""
-    plain = {name: value for name, value in plain.items() if name != "passed"}
-    return Feedback(**plain | {name: tuple(plain[name]) for name in ("details", "points")})
+def feedback_from(exercise, plain) -> Feedback:
+    """The Feedback that `Feedback.to_json` has made plain; one that says so if it makes no sense."""
+    try:
+        texts = {name: str(plain[name]) for name in ("status", "headline", "example", "finding")}
+        lists = {name: tuple(map(str, plain[name])) for name in ("details", "points")}
+    except (TypeError, KeyError):
+        texts = {"status": ""}
+    if texts["status"] not in STATUSES:
+        return Feedback(exercise.id, "error", "The check of this answer came to no result that makes sense.")
+    return Feedback(exercise.id, **texts, **lists)
 
 
 def examine(module, identifier, points):
