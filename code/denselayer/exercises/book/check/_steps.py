@@ -1,0 +1,661 @@
+"""Better steps: four points, the complex step, and the central difference of a gradient."""
+
+import numpy as np
+
+from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
+
+
+def square(x):
+    return x**2
+
+
+def cube(x):
+    return x**3
+
+
+def fifth_power(x):
+    return x**5
+
+
+def curves():
+    """A parabola and a cube, where whole numbers are exact, and e to the x."""
+    return [
+        Case(f=square, x=1.0, h=1.0),
+        Case(f=cube, x=2.0, h=1.0),
+        Case(f=cube, x=2.0, h=0.5),
+        Case(f=np.exp, x=1.0, h=0.1),
+    ]
+
+
+def _central(f, x, h):
+    return (f(x + h) - f(x - h)) / (2 * h)
+
+
+def extrapolated(f, x, h):
+    """Two central differences, combined such that the term with h squared cancels."""
+    return _central(f, x, h) + (_central(f, x, h) - _central(f, x, 2 * h)) / 3
+
+
+def known_slopes():
+    """A function whose error is exactly 4 h to the fourth, and two that curve."""
+    return [
+        Case(f=fifth_power, slope=0.0, x=0.0, h=1.0),
+        Case(f=np.exp, slope=np.exp(1.0), x=1.0, h=0.1),
+        Case(f=np.sin, slope=np.cos(0.5), x=0.5, h=0.2),
+    ]
+
+
+def digits(f, slope, x, h):
+    return -np.log10(abs(_error(f, slope, x, h / 10) / _error(f, slope, x, h)))
+
+
+def _error(f, slope, x, h):
+    return extrapolated(f, x, h) - slope
+
+
+def epsilons():
+    return [Case(eps=1e-5), Case(eps=float(np.finfo(np.float32).eps)), Case(eps=2.0**-52)]
+
+
+FOUR_POINTS = """
+near, far = f(x + h) - f(x - h), f(x + 2 * h) - f(x - 2 * h)
+return (8 * near - far) / (12 * h)
+"""
+DIGITS = """
+steps = h, h / 10
+first, second = (abs(four_points(f, x, s) - slope) for s in steps)
+return np.log10(first / second)
+"""
+BEST = "return eps ** (1 / 5)"
+FOURTH_ORDER = Code(
+    "check-fourth-order",
+    entry="four_points, digits_gained, best_step",
+    template='''
+import numpy as np
+
+
+def four_points(f, x, h):
+    """The slope of f at x from four points; all are numbers."""
+    <<the formula>>
+
+
+def digits_gained(f, slope, x, h):
+    """log10 of the error of four_points with the step h over its error with h / 10; slope is true."""
+    <<the two errors, and the digits between them>>
+
+
+def best_step(eps):
+    """The step h at which h**4 and eps / h are equal."""
+    <<the step>>
+''',
+    solution=[FOUR_POINTS, DIGITS, BEST],
+    checks=[
+        Values(
+            curves,
+            extrapolated,
+            name="four_points",
+            rtol=1e-9,
+            slips=(
+                Slip(
+                    "two points",
+                    _central,
+                    "This is the central difference of the two near points; the far points take its error"
+                    " away.",
+                ),
+                Slip(
+                    "far points added",
+                    lambda f, x, h: (16 * _central(f, x, h) + 4 * _central(f, x, 2 * h)) / 12,
+                    "The far points come with the wrong sign: − f(x + 2h) + f(x − 2h).",
+                ),
+                Slip(
+                    "divided by 6h",
+                    lambda f, x, h: 2 * extrapolated(f, x, h),
+                    "This is twice the slope: divide by 12h.",
+                ),
+                Slip(
+                    "times h",
+                    lambda f, x, h: h**2 * extrapolated(f, x, h),
+                    "Python reads `/ 12 * h` from the left: it divides by 12 and multiplies by h. Put 12 * h"
+                    " in brackets.",
+                ),
+                Slip(
+                    "not divided by 3",
+                    lambda f, x, h: 3 * extrapolated(f, x, h),
+                    "This is three times the slope: 4 D(h) − D(2h) has to be divided by 3.",
+                ),
+            ),
+        ),
+        Values(
+            known_slopes,
+            digits,
+            name="digits_gained",
+            rtol=1e-4,
+            slips=(
+                Slip(
+                    "natural logarithm",
+                    lambda *case: digits(*case) * np.log(10),
+                    "This is the natural logarithm; digits are counted with log10.",
+                ),
+                Slip(
+                    "ratio",
+                    lambda *case: 10 ** digits(*case),
+                    "This is how many times smaller the error is; the digits are its log10.",
+                ),
+                Slip(
+                    "upside down",
+                    lambda *case: -digits(*case),
+                    "The quotient is upside down: the error with the step h stands above.",
+                ),
+            ),
+        ),
+        Values(
+            epsilons,
+            lambda eps: np.exp(np.log(eps) / 5),
+            name="best_step",
+            rtol=1e-6,
+            slips=(
+                Slip(
+                    "cube root",
+                    lambda eps: eps ** (1 / 3),
+                    "The cube root belongs to two points, where the truncation error is proportional to h².",
+                ),
+                Slip(
+                    "fourth root",
+                    lambda eps: eps**0.25,
+                    "The fourth root leaves out that the rounding error is divided by h.",
+                ),
+                Slip(
+                    "least sum",
+                    lambda eps: (eps / 4) ** 0.2,
+                    "This is where the sum of the two errors is least; asked is where they are equal.",
+                ),
+            ),
+        ),
+    ],
+    wrong=[
+        Wrong(
+            "central difference",
+            ["return (f(x + h) - f(x - h)) / (2 * h)", DIGITS, BEST],
+            finding="two points",
+        ),
+        Wrong(
+            "adds the far points",
+            [FOUR_POINTS.replace("near - far", "near + far"), DIGITS, BEST],
+            finding="far points added",
+        ),
+        Wrong(
+            "6h",
+            [FOUR_POINTS.replace("12 * h", "6 * h"), DIGITS, BEST],
+            finding="divided by 6h",
+        ),
+        Wrong(
+            "forgets brackets",
+            [FOUR_POINTS.replace("(12 * h)", "12 * h"), DIGITS, BEST],
+            finding="times h",
+        ),
+        Wrong(
+            "np.log",
+            [FOUR_POINTS, DIGITS.replace("np.log10", "np.log"), BEST],
+            finding="natural logarithm",
+        ),
+        Wrong(
+            "upside down",
+            [FOUR_POINTS, DIGITS.replace("first / second", "second / first"), BEST],
+            finding="upside down",
+        ),
+        Wrong(
+            "the step of two points",
+            [FOUR_POINTS, DIGITS, "return eps ** (1 / 3)"],
+            finding="cube root",
+        ),
+        Wrong("forgets the h", [FOUR_POINTS, DIGITS, "return eps ** (1 / 4)"], finding="fourth root"),
+    ],
+)
+
+
+def scores():
+    """Real rows, two of them with large scores, and complex ones whose largest score has a large step."""
+    return [
+        Case(z=np.array([0.0, 0.0]), label=0),
+        Case(z=np.array([2.0, 1.0, -1.0]), label=2),
+        Case(z=np.array([0.0 + 1.0j, 0.0]), label=1),
+        Case(z=np.array([1.0, 2.0 + 0.5j, 0.5 - 0.25j]), label=0),
+        Case(z=np.array([1000.0, 999.0, 998.0]), label=1),
+        Case(z=np.array([1000.0, 0.0]), label=1),
+        Case(z=np.array([-1000.0, -1001.0]), label=0),
+    ]
+
+
+def log_sum_exp(z, label):
+    """Differences to the right class alone; where one is large, the largest is taken out by hand."""
+    gaps = z - z[label]
+    top = int(np.argmax(gaps.real))
+    others = np.delete(gaps, top) - gaps[top]
+    return gaps[top] + np.log1p(np.sum(np.exp(others)))
+
+
+def _shifted(inside, outside):
+    return lambda z, label: np.log(np.sum(np.exp(z - inside(z)))) + outside(z) - z[label]
+
+
+def _largest(z):
+    return z.max()
+
+
+def _real_largest(z):
+    return z.real.max()
+
+
+class Known:
+    """An analytic function with its derivative, by the name that an example shows."""
+
+    def __init__(self, name, value, slopes):
+        self.__name__, self.value, self.slopes = name, value, slopes
+
+    def __call__(self, z):
+        return self.value(z)
+
+
+SUM_OF_CUBES = Known("sum_of_cubes", lambda z: np.sum(z**3), lambda z: 3 * z**2)
+PRODUCT = Known("product", np.prod, lambda z: np.prod(z) / z)
+SUM_OF_EXPONENTIALS = Known("sum_of_exponentials", lambda z: np.sum(np.exp(z)), np.exp)
+
+
+def analytic():
+    return [
+        Case(f=SUM_OF_CUBES, z=np.array([2.0])),
+        Case(f=PRODUCT, z=np.array([2.0, 3.0])),
+        Case(f=SUM_OF_EXPONENTIALS, z=np.array([0.5, -1.0, 2.0])),
+    ]
+
+
+def _all_entries_at_once(f, z):
+    return np.full(len(z), np.sum(f.slopes(z)))
+
+
+def large_scores(cross_entropy, slopes):
+    """Scores whose exponentials overflow, and a class whose probability rounds to zero."""
+    if not np.isfinite(cross_entropy(np.array([1000.0, 999.0]), 0)):
+        advice = "Subtract the largest score from all of them before you take exponentials."
+        said = "Scores of 1,000 are too large for it: e to the 1,000 is infinite in float64."
+        return Fault("nan", said, (advice,), "z = [1000, 999], label = 0, right 0.313262", "overflow")
+    if not np.isfinite(cross_entropy(np.array([1000.0, 0.0]), 1)):
+        advice = "Take the logarithm of the sum, and subtract the score of the right class from it."
+        said = "A probability that rounds to 0 has no logarithm: the cross entropy here is 1,000."
+        return Fault("nan", said, (advice,), "z = [1000, 0], label = 1, right 1000", "logarithm of zero")
+    return None
+
+
+def steps_are_imaginary(cross_entropy, slopes):
+    """What `slopes` hands to the function whose slopes it measures."""
+    here, seen = np.array([1.0, 2.0]), []
+
+    def watched(z):
+        seen.append(np.array(z))
+        return np.sum(np.asarray(z, dtype=complex) ** 2)
+
+    slopes(watched, here.copy())
+    if any(map(np.iscomplexobj, seen)):
+        return None
+    if all(np.array_equal(z, here) for z in seen):
+        said = "The step does not arrive: f gets z itself, because a float array drops an imaginary part."
+        return Fault("values", said, ("Copy z as complex: `z.astype(complex)`.",), finding="step lost")
+    advice = "Step sideways: make a complex copy of z, and add 1j * h to one entry."
+    said = "Your `slopes` hands real numbers to f; the complex step moves an entry by 1j * h."
+    return Fault("values", said, (advice,), finding="no complex step")
+
+
+CROSS_ENTROPY = """
+shift = z.real.max()
+return np.log(np.sum(np.exp(z - shift))) + shift - z[label]
+"""
+SLOPES = """
+h, found = 1e-20, np.zeros(len(z))
+for k in range(len(z)):
+    moved = z.astype(complex)
+    moved[k] += 1j * h
+    found[k] = f(moved).imag / h
+return found
+"""
+DIFFERENCES = """
+found = np.zeros(len(z))
+for k in range(len(z)):
+    step = 1e-5 * (np.arange(len(z)) == k)
+    found[k] = (f(z + step) - f(z - step)) / 2e-5
+return found
+"""
+SHIFT = Code(
+    "check-shift",
+    entry="cross_entropy, slopes",
+    template='''
+import numpy as np
+
+
+def cross_entropy(z, label):
+    """The cross entropy of one row of scores z (K,), real or complex, and the right class; a number."""
+    <<a stable formula that keeps the imaginary part>>
+
+
+def slopes(f, z):
+    """The slopes (K,) of f in each entry of a real z (K,), by the complex step; f(z) is a number."""
+    <<one complex step for each entry>>
+''',
+    solution=[CROSS_ENTROPY, SLOPES],
+    checks=[
+        Property(large_scores),
+        Values(
+            scores,
+            log_sum_exp,
+            name="cross_entropy",
+            rtol=1e-12,
+            slips=(
+                Slip(
+                    "mixed shifts",
+                    _shifted(_largest, _real_largest),
+                    "Inside, the shift has an imaginary part, and outside it has none: the two do not cancel."
+                    " Use one number in both places.",
+                ),
+                Slip(
+                    "mixed shifts",
+                    _shifted(_real_largest, _largest),
+                    "Outside, the shift has an imaginary part, and inside it has none: the two do not cancel."
+                    " Use one number in both places.",
+                ),
+                Slip(
+                    "imaginary part dropped",
+                    lambda z, label: log_sum_exp(z, label).real,
+                    "The imaginary part is dropped, and with it the slope: every complex step gives 0.",
+                ),
+                Slip(
+                    "scores made real",
+                    lambda z, label: log_sum_exp(z.real, label),
+                    "The scores are made real first, and with the imaginary part the slope is gone.",
+                ),
+                Slip(
+                    "shift not added",
+                    lambda z, label: log_sum_exp(z, label) - z.real.max(),
+                    "The shift is subtracted inside and not added outside the logarithm.",
+                ),
+                Slip(
+                    "right score left out",
+                    lambda z, label: log_sum_exp(z, label) + z[label],
+                    "The score of the right class is not subtracted.",
+                ),
+            ),
+        ),
+        Property(steps_are_imaginary),
+        Values(
+            analytic,
+            lambda f, z: f.slopes(z),
+            name="slopes",
+            rtol=1e-12,
+            atol=0.0,
+            slips=(
+                Slip(
+                    "imaginary part lost",
+                    lambda f, z: np.zeros(len(z)),
+                    "All slopes are zero: the step did not arrive. A float array drops an imaginary part:"
+                    " copy z as complex.",
+                ),
+                Slip(
+                    "not divided",
+                    lambda f, z: 1e-20 * f.slopes(z),
+                    "This is the imaginary part itself; the slope is the imaginary part divided by h.",
+                ),
+                Slip(
+                    "all entries at once",
+                    _all_entries_at_once,
+                    "Every entry has the same slope, the sum of all: move one entry at a time, from a fresh"
+                    " copy of z.",
+                ),
+                Slip(
+                    "steps pile up",
+                    lambda f, z: np.cumsum(f.slopes(z)),
+                    "The steps pile up: each slope has those before it in it. Start from a fresh copy of z"
+                    " for every entry.",
+                ),
+            ),
+        ),
+    ],
+    wrong=[
+        Wrong(
+            "mixes the shifts",
+            ["return np.log(np.sum(np.exp(z - z.max()))) + z.real.max() - z[label]", SLOPES],
+            finding="mixed shifts",
+            says="Inside, the shift has an imaginary part, and outside it has none: the two do not cancel."
+            " Use one number in both places.",
+        ),
+        Wrong(
+            "mixes the shifts the other way",
+            ["return np.log(np.sum(np.exp(z - z.real.max()))) + z.max() - z[label]", SLOPES],
+            finding="mixed shifts",
+            says="Outside, the shift has an imaginary part, and inside it has none: the two do not cancel."
+            " Use one number in both places.",
+        ),
+        Wrong(
+            "no shift",
+            ["return np.log(np.sum(np.exp(z))) - z[label]", SLOPES],
+            finding="overflow",
+        ),
+        Wrong(
+            "logarithm of the softmax",
+            ["p = np.exp(z - z.max())\nreturn -np.log(p[label] / p.sum())", SLOPES],
+            finding="logarithm of zero",
+        ),
+        Wrong(
+            "makes the scores real",
+            ["z = z.real\n" + CROSS_ENTROPY, SLOPES],
+            finding="scores made real",
+        ),
+        Wrong(
+            "forgets the shift outside",
+            [CROSS_ENTROPY.replace(" + shift", ""), SLOPES],
+            finding="shift not added",
+        ),
+        Wrong(
+            "returns the real part",
+            [
+                "shift = z.real.max()\nreturn np.real(np.log(np.sum(np.exp(z - shift))) + shift - z[label])",
+                SLOPES,
+            ],
+            finding="imaginary part dropped",
+        ),
+        Wrong("central differences", [CROSS_ENTROPY, DIFFERENCES], finding="no complex step"),
+        Wrong(
+            "a complex step into a float array",
+            [CROSS_ENTROPY, SLOPES.replace("z.astype(complex)", "z.copy()")],
+            finding="step lost",
+        ),
+        Wrong(
+            "does not divide",
+            [CROSS_ENTROPY, SLOPES.replace(".imag / h", ".imag")],
+            finding="not divided",
+        ),
+        Wrong(
+            "copies once",
+            [
+                CROSS_ENTROPY,
+                "h, found = 1e-20, np.zeros(len(z))\nmoved = z.astype(complex)\nfor k in range(len(z)):\n"
+                "    moved[k] += 1j * h\n    found[k] = f(moved).imag / h\nreturn found",
+            ],
+            finding="steps pile up",
+        ),
+        Wrong(
+            "moves all entries",
+            [CROSS_ENTROPY, "h = 1e-20\nreturn np.full(len(z), f(z + 1j * h).imag / h)"],
+            finding="all entries at once",
+        ),
+    ],
+)
+
+
+LINEAR_MAP = np.array([[2.0, 1.0], [1.0, 4.0]])
+DOUBLED = Known("doubled", lambda w: 2 * w, lambda w, v: 2 * v)
+CUBED = Known("cubed", lambda w: w**3, lambda w, v: 3 * w**2 * v)
+TIMES_A_MATRIX = Known("times_a_matrix", lambda w: w @ LINEAR_MAP, lambda w, v: v @ LINEAR_MAP)
+
+
+def gradients_at_points():
+    """Gradients that double, that multiply by the matrix [[2, 1], [1, 4]], and that curve."""
+    w, v = np.array([[2.0, -1.0]]), np.array([[1.0, 3.0]])
+    return [
+        Case(g=DOUBLED, w=np.array([[1.0]]), v=np.array([[3.0]]), h=1.0),
+        Case(g=TIMES_A_MATRIX, w=w, v=v, h=0.5),
+        Case(g=CUBED, w=w, v=v, h=2.0**-10),
+    ]
+
+
+def linear_layers():
+    """One row of one number; two rows; seven rows of four."""
+    rng = np.random.default_rng(10)
+    found = [Case(w=np.array([[3.0]]), x=np.array([[2.0]]), t=np.array([[5.0]]))]
+    for rows, features in [(2, 1), (2, 2), (7, 4)]:
+        w, x, t = (rng.integers(-3, 4, s).astype(float) for s in [(1, features), (rows, features), (rows, 1)])
+        found.append(Case(w=w, x=x + 0.5, t=t))
+    return found
+
+
+def slopes_of_the_loss(w, x, t):
+    """By the derivative of each row's squared error."""
+    rows = [2 * (x_n @ w[0] - t_n[0]) * x_n for x_n, t_n in zip(x, t, strict=True)]
+    return np.sum(rows, axis=0)[np.newaxis] / len(x)
+
+
+def _scaled(factor):
+    return lambda w, x, t: factor(x) * slopes_of_the_loss(w, x, t)
+
+
+HESSIAN_TIMES = "return (g(w + h * v) - g(w - h * v)) / (2 * h)"
+GRADIENT = """
+d_out = F.mse_loss_backward(F.linear(x, w), t)
+return F.linear_backward(d_out, x, w).d_weight
+"""
+SECOND = Code(
+    "check-second",
+    entry="hessian_times, gradient",
+    template='''
+import numpy as np
+
+from denselayer import functional as F
+
+
+def hessian_times(g, w, v, h):
+    """H v, an array like v, from two gradients; g(w) is the gradient at w, and v a direction like w."""
+    <<the central difference of the gradient>>
+
+
+def gradient(w, x, t):
+    """The gradient, an array like w (1, in), of the mean squared error of x @ w.T.
+
+    x is (N, in) and t (N, 1).
+    """
+    <<the gradient of the loss in w>>
+''',
+    solution=[HESSIAN_TIMES, GRADIENT],
+    checks=[
+        Values(
+            gradients_at_points,
+            lambda g, w, v, h: g.slopes(w, v),
+            name="hessian_times",
+            rtol=1e-5,
+            slips=(
+                Slip(
+                    "divided by h",
+                    lambda g, w, v, h: 2 * g.slopes(w, v),
+                    "This is twice H v: the two points are 2h v apart.",
+                ),
+                Slip(
+                    "one-sided",
+                    lambda g, w, v, h: (g(w + h * v) - g(w)) / h,
+                    "This is a one-sided difference, with an error proportional to h: take one gradient on"
+                    " each side.",
+                ),
+                Slip(
+                    "one-sided",
+                    lambda g, w, v, h: (g(w) - g(w - h * v)) / h,
+                    "This is a one-sided difference, with an error proportional to h: take one gradient on"
+                    " each side.",
+                ),
+                Slip(
+                    "v outside",
+                    lambda g, w, v, h: (g(w + h) - g(w - h)) / (2 * h) * v,
+                    "Every entry moves by h, and v comes afterwards. That is right only for a diagonal H: the"
+                    " step is h v.",
+                ),
+                Slip(
+                    "one number",
+                    lambda g, w, v, h: np.sum(g.slopes(w, v) * v),
+                    "This is v · H v, one number; H v has an entry for each parameter.",
+                ),
+            ),
+        ),
+        Values(
+            linear_layers,
+            slopes_of_the_loss,
+            name="gradient",
+            gradient_of={"": "w"},
+            slips=(
+                Slip(
+                    "no 2",
+                    _scaled(lambda x: 0.5),
+                    "The 2 of the squared error is missing.",
+                ),
+                Slip(
+                    "sum over rows",
+                    _scaled(len),
+                    "This is the gradient of the sum over the rows; the loss is the mean: divide by N.",
+                ),
+                Slip(
+                    "no 2, sum over rows",
+                    _scaled(lambda x: len(x) / 2),
+                    "The factor 2/N of the mean squared error is missing.",
+                ),
+                Slip(
+                    "sign",
+                    _scaled(lambda x: -1),
+                    "The sign is wrong: the error is the output minus the target.",
+                ),
+                Slip(
+                    "divided twice",
+                    _scaled(lambda x: 1 / len(x)),
+                    "This is divided by N twice: `F.mse_loss_backward` has the 1/N already.",
+                ),
+            ),
+        ),
+    ],
+    wrong=[
+        Wrong(
+            "one-sided",
+            ["return (g(w + h * v) - g(w)) / h", GRADIENT],
+            finding="one-sided",
+        ),
+        Wrong("divides by h", [HESSIAN_TIMES.replace("(2 * h)", "h"), GRADIENT], finding="divided by h"),
+        Wrong(
+            "direction afterwards",
+            ["return (g(w + h) - g(w - h)) / (2 * h) * v", GRADIENT],
+            finding="v outside",
+        ),
+        Wrong(
+            "sums up",
+            ["return np.sum((g(w + h * v) - g(w - h * v)) * v) / (2 * h)", GRADIENT],
+            finding="one number",
+        ),
+        Wrong(
+            "target minus output",
+            [HESSIAN_TIMES, "return 2 / len(x) * (t - x @ w.T).T @ x"],
+            finding="sign",
+        ),
+        Wrong("forgets the 2", [HESSIAN_TIMES, "return (x @ w.T - t).T @ x / len(x)"], finding="no 2"),
+        Wrong("forgets the mean", [HESSIAN_TIMES, "return 2 * (x @ w.T - t).T @ x"], finding="sum over rows"),
+        Wrong(
+            "divides again",
+            [HESSIAN_TIMES, GRADIENT.replace(".d_weight", ".d_weight / len(x)")],
+            finding="divided twice",
+        ),
+        Wrong(
+            "weights as a column",
+            [HESSIAN_TIMES, "return 2 / len(x) * x.T @ (x @ w.T - t)"],
+            says="The result has the shape (4, 1) and should have (1, 4).",
+        ),
+    ],
+)
