@@ -169,37 +169,40 @@ class _Run:
 
     async def solve(self, client: Any, exercise: Exercise, line: int) -> None:
         """Run the solution and the check of an exercise as a student would; the check must be content."""
-        await self.run(client, exercise, line, exercise.solved)
-        told = await self.run(client, exercise, line, exercise.check, FEEDBACK)
-        identifier, status, passed, text = told
+        what = f"the exercise {exercise.id}: its solution"
+        for code, ask in ((exercise.solved, "None"), (exercise.check, FEEDBACK)):
+            content = await self.ask(client, code, ask, line, what)
+            told = content.get("user_expressions", {}).get("asked", content)
+            if content["status"] != "ok" or told["status"] != "ok":
+                raise self.document.error(line, f"{what} raises {_words(told)}")
+        identifier, status, passed, text = ast.literal_eval(told["data"]["text/plain"])
         if identifier != exercise.id:
-            raise self.unsolved(exercise, line, "its check shows no feedback")
+            raise self.document.error(line, f"the exercise {exercise.id}: its check shows no feedback")
         if not exercise.passes(status, passed):
-            raise self.unsolved(exercise, line, f"its solution does not pass ({status}):\n{text}")
+            raise self.document.error(line, f"{what} does not pass ({status}):\n{text}")
 
-    async def run(self, client: Any, exercise: Exercise, line: int, code: str, ask: str = "None") -> Any:
-        """Run code as a cell of its own and return what `ask` is worth then."""
-        from nbclient.exceptions import DeadKernelError
+    async def ask(
+        self, client: Any, code: str, expression: str, line: int, what: str, silent: bool = False
+    ) -> dict[str, Any]:
+        """Run code, then an expression named `asked`; return what the kernel replies."""
+        from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-        message = client.kc.execute(code, user_expressions={"told": ask}, allow_stdin=False)
+        message = client.kc.execute(
+            code,
+            silent=silent,
+            store_history=not silent,
+            user_expressions={"asked": expression},
+            allow_stdin=False,
+        )
         try:
-            reply = await client.async_wait_for_reply(message)
+            reply = await client.async_wait_for_reply(message, new_code_cell(code or expression))
+        except CellTimeoutError:
+            raise self.document.error(line, f"{what} has not finished after {self.timeout} s") from None
         except DeadKernelError:
             if self.interrupted:
                 raise asyncio.CancelledError from None
-            raise self.unsolved(exercise, line, "the Python process died at its solution") from None
-        if reply is None:
-            raise self.unsolved(exercise, line, f"its solution has not finished after {self.timeout} s")
-        content = reply["content"]
-        told = content.get("user_expressions", {}).get("told", content)
-        if content["status"] != "ok" or told["status"] != "ok":
-            problem = told if content["status"] == "ok" else content
-            words = f"{problem.get('ename', 'Error')}: {ANSI.sub('', problem.get('evalue', ''))}"
-            raise self.unsolved(exercise, line, f"its solution raises {words}")
-        return ast.literal_eval(told["data"]["text/plain"])
-
-    def unsolved(self, exercise: Exercise, line: int, problem: str) -> BuildError:
-        return self.document.error(line, f"the exercise {exercise.id}: {problem}")
+            raise self.document.error(line, f"{what}: the Python process died") from None
+        return reply["content"]
 
     def client(self, specs: Path) -> Any:
         from jupyter_client.kernelspec import KernelSpecManager
@@ -217,6 +220,7 @@ class _Run:
             new_notebook(cells=cells),
             km=manager,
             timeout=self.timeout,
+            shell_timeout_interval=1,
             record_timing=False,
             coalesce_streams=True,
             resources={"metadata": {"path": str(self.root / "notebooks")}},
@@ -251,19 +255,16 @@ class _Run:
         return self.document.error(line, f"cell {source.label}: {name}: {ANSI.sub('', value)}")
 
     async def value(self, client: Any, expression: str, line: int) -> str:
-        asked = {"value": f"__import__('builtins').str({expression})"}
-        message = client.kc.execute("", silent=True, store_history=False, user_expressions=asked)
-        reply = await client.async_wait_for_reply(message)
-        answer = reply["content"].get("user_expressions", {}).get("value", {})
+        asked = f"__import__('builtins').str({expression})"
+        what = f"inline expression `{expression}`"
+        content = await self.ask(client, "", asked, line, what, silent=True)
+        answer = content.get("user_expressions", {}).get("asked", {})
         if answer.get("status") != "ok":
-            problem = f"{answer.get('ename', 'Error')}: {ANSI.sub('', answer.get('evalue', ''))}"
-            raise self.document.error(line, f"inline expression `{expression}`: {problem}")
+            raise self.document.error(line, f"{what}: {_words(answer)}")
         text = ast.literal_eval(answer["data"]["text/plain"])
         if not text.strip() or "\n" in text:
-            what = "several lines" if text.strip() else "nothing"
-            raise self.document.error(
-                line, f"inline expression `{expression}` gives {what}, not a piece of a sentence"
-            )
+            given = "several lines" if text.strip() else "nothing"
+            raise self.document.error(line, f"{what} gives {given}, not a piece of a sentence")
         return text
 
     def clean(self, source: qmd.Cell, outputs: list[NotebookNode]) -> list[NotebookNode]:
@@ -294,6 +295,11 @@ class _Run:
                     source.line,
                     f"cell {source.label}: prints {place}, a path that exists on this machine only",
                 )
+
+
+def _words(error: dict[str, Any]) -> str:
+    """An error as Python tells it."""
+    return f"{error.get('ename', 'Error')}: {ANSI.sub('', error.get('evalue', ''))}"
 
 
 def _code_cell(piece: Piece) -> NotebookNode:

@@ -1,4 +1,7 @@
-"""Refuse markup that is not on the book's list: what both rendering engines understand alike."""
+"""Refuse markup that is not on the book's list: what both rendering engines understand alike.
+
+The one shortcode on the list, `include`, is gone when a page is read: see `tools.source`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from tools import pandoc, qmd
 from tools.book import Book, Page
 from tools.errors import BuildError
 from tools.references import FOREIGN, NAMES, div_headings
+from tools.source import ANY_INCLUDE
 
 CALLOUTS = tuple(f"callout-{kind}" for kind in ("note", "tip", "warning", "important", "caution"))
 CONDITIONAL = ("content-visible", "content-hidden")
@@ -224,6 +228,7 @@ class _Checker:
                     node.line,
                     "conditional content holds no code cell: the notebook is the same for everybody",
                 )
+        yield from self.shortcodes(node)
         yield from self.options(node)
 
     def options(self, node: qmd.Cell) -> Found:
@@ -250,7 +255,14 @@ class _Checker:
         if wanted and any(node.option(key) is False for key in ("eval", "output", "include")):
             yield node.line, f"the cell {node.label} shows nothing, so nothing can refer to it"
 
+    def shortcodes(self, node: qmd.Cell | qmd.CodeBlock) -> Found:
+        """Quarto takes a file in even where the line is meant to be shown as code."""
+        for line in range(node.line, node.last + 1):
+            if ANY_INCLUDE.match(self.document.lines[line - 1].strip()):
+                yield line, "an include inside code; it stands between blank lines of text"
+
     def on_codeblock(self, node: qmd.CodeBlock) -> Found:
+        yield from self.shortcodes(node)
         if "{{" in node.info:
             yield node.line, "to show a cell, put it in a longer plain fence, not in double braces"
         elif re.match(r"\{=", node.info):

@@ -101,7 +101,7 @@ def _included(line: str, page: Path, place: str, root: Path) -> Path:
             f"{place}: an include is a line of its own: {{{{< include FILE >}}}}, without quotes"
         )
     given = match["file"]
-    if Path(given).is_absolute():
+    if given.startswith("/") or Path(given).is_absolute():
         raise BuildError(
             f"{place}: {given}: the file is named relative to the page, such as ../folder/file.qmd"
         )

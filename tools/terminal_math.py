@@ -7,6 +7,7 @@ equations become what a person types: `\frac{a}{b + 1}` is `a/(b + 1)`, a matrix
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304", "dot": "\u0307", "vec": "\u20d7"}
 MATRICES = "matrix|pmatrix|bmatrix|smallmatrix|vmatrix"
@@ -58,7 +59,7 @@ def _simple(tex: str) -> str:
             over, position = _argument(tex, match.end())
             under, position = _argument(tex, position)
             out += f"{_grouped(over)}/{_grouped(under)}"
-            if tex[position:].strip()[:1].isalnum() or tex[position:].strip()[:1] in ("\\", "("):
+            if tex[position:].strip()[:1].isalnum() or tex[position:].strip()[:1] in ("\\", "(", "["):
                 out += "\\,"
         elif name == "sqrt":
             inside, position = _argument(tex, match.end())
@@ -124,4 +125,4 @@ def _script(sign: str, inside: str) -> str:
 
 def _accented(tex: str, accent: str) -> str:
     """The accent behind the letter, inside of \\mathbf{...} and the like."""
-    return re.sub(r"(\w)(\}*)$", rf"\g<1>{accent}\2", tex)
+    return re.sub(r"(\w)(?=\}*$)", lambda found: normalize("NFC", found[1] + accent), tex)
