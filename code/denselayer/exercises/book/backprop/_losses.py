@@ -235,8 +235,7 @@ def large_scores(cross_entropy):
             said = f"For scores of 1,000 the loss is {'nan' if np.isnan(loss) else 'infinite'}: {reason}."
             return Fault("nan", said, (ADVICE,), example, finding)
         if right == 1 and 0 < loss < 100:
-            said = f"The loss is {loss:.3g} where it is 1,000: a number added inside the logarithm cuts it"
-            " off."
+            said = f"The loss is {loss:.3g} where it is 1,000: a number inside the logarithm cuts it off."
             return Fault("values", said, (ADVICE,), example, "epsilon in the logarithm")
     return None
 
@@ -282,7 +281,6 @@ def cross_entropy(scores, classes):
             from_logarithms,
             returns=("loss", "d_scores"),
             gradient_of={"d_scores": "scores"},
-            keeps_dtype=True,
             slips=(
                 Slip(
                     "summed-not-averaged",

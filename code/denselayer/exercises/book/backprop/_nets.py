@@ -87,7 +87,6 @@ def block_backward(d_out, x, weight, bias):
             blocks,
             block_by_letters,
             name="block",
-            keeps_dtype=True,
             slips=(
                 Slip(
                     "way around missing",
@@ -120,21 +119,22 @@ def block_backward(d_out, x, weight, bias):
             name="block_backward",
             returns=("d_x", "d_weight", "d_bias"),
             gradient_of={"d_x": "x", "d_weight": "weight", "d_bias": "bias"},
-            keeps_dtype=True,
             slips=(
                 Slip(
                     "way around missing",
-                    lambda *block: block_gradients(*block, around=""),
+                    lambda *block: block_gradients(*block, around="")[0],
                     "The way around is missing in `d_x`: x is used twice, so the gradient that went around"
                     " the layer"
                     " is added.",
+                    output="d_x",
                 ),
                 Slip(
                     "gate over both ways",
-                    lambda *block: block_gradients(*block, around="d_z"),
+                    lambda *block: block_gradients(*block, around="d_z")[0],
                     "The gate has cut the way around too: a shut gate stops the gradient of the layer, and"
                     " d_out"
                     " itself goes around it.",
+                    output="d_x",
                 ),
                 Slip(
                     "gate-missing",

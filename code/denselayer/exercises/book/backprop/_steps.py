@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from denselayer import functional as F
+from denselayer.doctor import diagnose_layer
 from denselayer.exercises import Case, Code, Slip, Values, Wrong
 
 
 def positions():
-    """One number, then rows, then two and three leading axes, at last none."""
+    """One number, then one leading axis, two, none and three."""
     rng = np.random.default_rng(4)
     found = [Case(d_out=np.array([[5.0]]), x=np.array([[2.0]]), weight=np.array([[3.0]]))]
     for leading, ins, outs in [
@@ -14,8 +16,8 @@ def positions():
         ((1, 2), 1, 1),
         ((2, 2), 2, 2),
         ((2, 3), 4, 3),
-        ((2, 1, 3), 2, 5),
         ((), 3, 2),
+        ((2, 1, 3), 2, 5),
     ]:
         d_out, x = rng.integers(-3, 4, (*leading, outs)), rng.integers(1, 5, (*leading, ins))
         weight = rng.integers(-3, 4, (outs, ins))
@@ -30,10 +32,6 @@ def one_by_one(d_out, x, weight):
         d_weight += np.outer(d_out[at], x[at])
         d_bias += d_out[at]
     return np.einsum("...o,oi->...i", d_out, weight), d_weight, d_bias
-
-
-def count(x):
-    return max(x[..., 0].size, 1)
 
 
 EINSUM = Code(
@@ -61,7 +59,7 @@ d_x = d_out @ weight
             one_by_one,
             returns=("d_x", "d_weight", "d_bias"),
             gradient_of={"d_x": "x", "d_weight": "weight"},
-            keeps_dtype=True,
+            doctor=lambda backward: diagnose_layer(F.linear, backward),
             slips=(
                 Slip(
                     "first axis alone",
@@ -76,21 +74,6 @@ d_x = d_out @ weight
                     lambda d_out, x, weight: d_out.reshape(-1, d_out.shape[-1]) @ weight,
                     "`d_x` is left as rows: it has the shape of `x`, with all its leading axes.",
                     output="d_x",
-                ),
-                Slip(
-                    "weight-averaged",
-                    lambda d_out, x, weight: one_by_one(d_out, x, weight)[1] / count(x),
-                    "`d_weight` is divided by the number of positions: a layer only adds, and the factor of a"
-                    " mean loss is in d_out already.",
-                    output="d_weight",
-                ),
-                Slip(
-                    "bias-averaged",
-                    lambda d_out, x, weight: one_by_one(d_out, x, weight)[2] / count(x),
-                    "`d_bias` is a mean over the positions: a layer only adds, and the factor of a mean"
-                    " loss is"
-                    " in d_out already.",
-                    output="d_bias",
                 ),
                 Slip(
                     "weight-transposed",
@@ -124,6 +107,17 @@ d_bias = d_rows.sum(axis=0)
 d_x = d_out @ weight
 """,
             finding="weight-averaged",
+        ),
+        Wrong(
+            "mean in the bias",
+            """
+rows = x.reshape(-1, x.shape[-1])
+d_rows = d_out.reshape(-1, d_out.shape[-1])
+d_weight = d_rows.T @ rows
+d_bias = d_rows.mean(axis=0)
+d_x = d_out @ weight
+""",
+            finding="bias-averaged",
         ),
         Wrong(
             "weight gradient as (in, out)",
