@@ -303,9 +303,10 @@ def memory(squared_norms, rows=4, width=300):
             tracemalloc.stop()
     if taken < matrix / 2:
         return None
-    headline = (
-        "Your function builds a matrix (out, in) of a sample: only N · in or N · out entries are allowed."
+    what = (
+        "the matrices of all samples at once" if taken > 2 * matrix else "one sample's matrix after the other"
     )
+    headline = f"Your function builds {what}: only N · in or N · out entries are allowed."
     seen = (
         f"For N = {rows} and in = out = {width} it takes {taken / 8:,.0f} numbers at once; x has {x.size:,}."
     )
