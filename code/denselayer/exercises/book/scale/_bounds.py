@@ -53,6 +53,8 @@ def _places(sizes, seconds, exponent, tolerance=0.4):
 
 def whole_pairs(pairs):
     """The pairs as whole numbers, whether they came as a list or as an array."""
+    if any(np.shape(pair) != (2,) for pair in pairs):
+        raise ValueError("each entry should be a pair of sizes")
     return [tuple(map(int, pair)) for pair in pairs]
 
 
@@ -104,6 +106,11 @@ def kinks(sizes, seconds, exponent, tolerance=0.4):
                     "Only slopes that are too steep are found; one that is too flat is off as well.",
                 ),
                 Slip(
+                    "within the tolerance",
+                    _kinks(off=lambda distance, tolerance: abs(distance) <= tolerance),
+                    "These are the pairs whose slope agrees with the exponent; the others are kinks.",
+                ),
+                Slip(
                     "tolerance ignored",
                     lambda sizes, seconds, exponent, tolerance=0.4: pair_by_pair(sizes, seconds, exponent),
                     "The tolerance is always 0.4; use the argument.",
@@ -140,6 +147,11 @@ def kinks(sizes, seconds, exponent, tolerance=0.4):
                 "off = np.flatnonzero(abs(slopes - exponent) > tolerance)\nreturn [(i, i + 1) for i in off]",
             ],
             finding="places",
+        ),
+        Wrong(
+            "returns a condition",
+            [TIMES, SLOPES, "return np.abs(slopes - exponent) > tolerance"],
+            says="`kinks` returns an array, which cannot be read: each entry should be a pair of sizes.",
         ),
         Wrong(
             "median over the sizes",
@@ -190,6 +202,16 @@ def _summed(batch, ins, outs, peak, bandwidth):
     return fused + 2 * output / bandwidth, fused
 
 
+def _traffic_alone(batch, ins, outs, peak, bandwidth):
+    _, moved, output = _terms(batch, ins, outs)
+    return (moved + 2 * output) / bandwidth, moved / bandwidth
+
+
+def _arithmetic_alone(batch, ins, outs, peak, bandwidth):
+    operations, _, output = _terms(batch, ins, outs)
+    return operations / peak + 2 * output / bandwidth, operations / peak
+
+
 PRODUCT = "product, relu, _ = cost.network([in_features, out_features, 1], batch).steps"
 MACHINE = 'machine = {"peak": peak, "bandwidth": bandwidth}'
 FUSED = "fused = cost.least_seconds(*product.forward, **machine)"
@@ -237,6 +259,16 @@ def apart_and_fused(batch, in_features, out_features, peak, bandwidth):
                     " one counts.",
                 ),
                 Slip(
+                    "traffic alone",
+                    _traffic_alone,
+                    "Only the bytes are counted; with many rows the arithmetic takes longer.",
+                ),
+                Slip(
+                    "arithmetic alone",
+                    _arithmetic_alone,
+                    "Of the product only the operations are counted; with few rows its bytes take longer.",
+                ),
+                Slip(
                     "backward",
                     lambda *case: one_after_the_other(*case)[1] + 12 * case[0] * case[2] / case[4],
                     "`apart` takes the backward pass of the ReLU, which moves three arrays; forward it"
@@ -268,6 +300,14 @@ def apart_and_fused(batch, in_features, out_features, peak, bandwidth):
                 "apart = fused + relu.forward.traffic / bandwidth",
             ],
             finding="arithmetic and traffic added",
+        ),
+        Wrong(
+            "looks at the operations only",
+            [
+                "fused = product.forward.operations / peak",
+                "apart = fused + relu.forward.traffic / bandwidth",
+            ],
+            finding="arithmetic alone",
         ),
         Wrong(
             "the ReLU of the other pass",

@@ -40,6 +40,11 @@ def _batch(widths, memory, optimizer="adam", *, itemsize=4, copies=0, kept=0):
     return (memory // itemsize - fixed) // (cost.network_activations(1, widths) + kept)
 
 
+def _exact_quotient(widths, memory, optimizer="adam"):
+    fixed = COPIES[optimizer] * cost.network_parameters(widths)
+    return max((memory / 4 - fixed) / cost.network_activations(1, widths), 0)
+
+
 LARGEST = Code(
     "scale-largest",
     entry="largest_batch",
@@ -82,6 +87,16 @@ def largest_batch(widths, memory, optimizer="adam"):
                     "output kept",
                     lambda widths, *case: max(_batch(widths, *case, kept=widths[-1]), 0),
                     "The output of the network is counted as kept; only the inputs of the layers are.",
+                ),
+                Slip(
+                    "always Adam",
+                    lambda widths, memory, optimizer="adam": max(_batch(widths, memory), 0),
+                    "The result is that of Adam, whatever `optimizer` says.",
+                ),
+                Slip(
+                    "not whole",
+                    _exact_quotient,
+                    "A batch has a whole number of rows: round down.",
                 ),
                 Slip(
                     "rounded up",
@@ -144,7 +159,7 @@ def shapes():
 
 def batches():
     """The same with a batch."""
-    sizes = [(2, 1, 1), (4, 2, 3), (1024, 2, 512)]
+    sizes = [(2, 1, 2), (4, 2, 3), (1024, 2, 512)]
     return [Case(width=width, depth=depth, batch=batch) for width, depth, batch in sizes]
 
 
@@ -311,7 +326,7 @@ def _described(module):
 
 
 def runs():
-    """A layer, a layer with ReLU, nested networks, and two layers that keep the same array."""
+    """A layer, with ReLU, two layers that keep the same array, and nested networks."""
 
     def linear(ins, outs):
         return nn.Linear(ins, outs, rng=0)
@@ -320,6 +335,8 @@ def runs():
     twins = Branches(linear(2, 3), nn.Sequential(linear(2, 3), nn.ReLU()))
     return [
         Run(nn.Sequential(linear(1, 1)), 1, 1),
+        Run(nn.Sequential(linear(1, 1), nn.ReLU()), 1, 1),
+        Run(Branches(linear(1, 1), linear(1, 1)), 1, 1),
         Run(nn.Sequential(linear(2, 1), nn.ReLU()), 3, 2),
         Run(nn.Sequential(inner, linear(3, 1)), 2, 2),
         Run(nn.Sequential(twins, nn.GELU(), linear(3, 2)), 4, 2),

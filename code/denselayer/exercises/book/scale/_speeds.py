@@ -7,6 +7,7 @@ from denselayer import cost
 from denselayer.exercises import Number, Part
 
 EXAMPLE = {"peak": 2e13, "bandwidth": 1e12}
+EQUAL = "That is where both bounds are equal; the smallest whole number of rows behind it is asked for."
 
 
 def rows_to_ridge(width, ridge, itemsize=4):
@@ -29,6 +30,7 @@ def ridge():
             "rows, float32",
             math.ceil(single),
             {
+                single: EQUAL,
                 math.floor(single): "25 rows stay just left of the ridge: round up.",
                 24: "24 is for a layer so wide that its width does not count; this one has 1,024.",
             },
@@ -37,13 +39,14 @@ def ridge():
             "rows, float64",
             math.ceil(double),
             {
+                double: EQUAL,
                 math.floor(double): "52 rows stay just left of the ridge: round up.",
                 48: "48 is for a layer so wide that its width does not count; this one has 1,024.",
                 13: "A float64 has twice as many bytes, so it takes more rows, not fewer.",
             },
         ),
         Part(
-            "widest that never, float32",
+            "never up to width, float32",
             int(4 * corner),
             {
                 24: "24 is s/2 times the ridge; inputs and units are both d, so that 2/d is taken away.",
@@ -52,7 +55,7 @@ def ridge():
             },
         ),
         Part(
-            "widest that never, float64",
+            "never up to width, float64",
             int(8 * corner),
             {48: "48 is for float32; a float64 has 8 bytes."},
         ),
@@ -72,6 +75,7 @@ def leaving():
             "rows, width 1,024",
             math.ceil(in_cache),
             {
+                in_cache: EQUAL,
                 math.floor(in_cache): "4 rows stay just left of the ridge: the two widths count as well.",
                 17: "17 takes the bandwidth of main memory; 4 MiB of weights lie in the cache.",
             },
@@ -80,6 +84,7 @@ def leaving():
             "rows, width 4,096",
             math.ceil(in_memory),
             {
+                in_memory: EQUAL,
                 math.floor(in_memory): "16 rows stay just left of the ridge: the two widths count as well.",
                 5: "5 takes the bandwidth of the cache; 64 MiB of weights do not fit into 24.",
             },
@@ -120,6 +125,8 @@ def update_share():
             rows["adam"],
             {
                 rows["adam"] - 1: "With 933 rows the update takes a little more than a tenth: round up.",
+                multiple["adam"] * int(corner): "That is where the update is just a tenth; the smallest whole"
+                " number of rows behind it is asked for.",
                 94: "With 94 rows both bounds are equal; the update is to be a tenth.",
                 2800: "2,800 counts two operations for a weight and a row; forward and backward make six.",
             },

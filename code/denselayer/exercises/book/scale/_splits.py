@@ -65,6 +65,11 @@ REPAIRED = (
         _on_one,
         "Only the first device has the bias in its output; every device needs the whole output.",
     ),
+    Slip(
+        "one output",
+        lambda devices, x, weight, bias: F.linear(x, weight, bias),
+        "This is the output of one device; return a list with that of every device.",
+    ),
 )
 
 
@@ -165,6 +170,11 @@ def added_by_one(devices, x, weight, bias):
             finding="bias in one output",
         ),
         Wrong(
+            "returns what the first device has",
+            ["return devices.all_reduce(partial)[0] + bias", BY_ONE],
+            finding="one output",
+        ),
+        Wrong(
             "a part of the bias for each device",
             [
                 AFTER,
@@ -187,13 +197,17 @@ def added_by_one(devices, x, weight, bias):
 
 
 def shared_batches():
-    """One number to one for up to 3 rows, then wider layers; more devices than rows at the end."""
+    """One number to one for up to 3 rows, then wider layers; some with more devices than rows."""
     rng = np.random.default_rng(9)
     found = [
         Case(
-            x=np.arange(1.0, n + 1)[:, None], target=np.zeros((n, 1)), weight=np.ones((1, 1)), p=p, repaired=r
+            x=np.arange(1.0, n + 1)[:, None],
+            target=np.zeros((n, 1)),
+            weight=np.array([[6.0]]),
+            p=p,
+            repaired=repaired,
         )
-        for n, p, r in [(1, 1, True), (3, 2, False), (3, 2, True), (1, 2, True)]
+        for n, p, repaired in [(1, 1, True), (3, 2, False), (3, 2, True), (1, 2, True)]
     ]
     for n, ins, outs, p in [(10, 4, 3, 4), (10, 4, 3, 12), (6, 2, 3, 3)]:
         arrays = {"x": (n, ins), "target": (n, outs), "weight": (outs, ins)}

@@ -91,6 +91,12 @@ def convolution_matrix(kernel, length):
                     output="matrix",
                 ),
                 Slip(
+                    "batch padded",
+                    lambda kernel, length: np.pad(entry_by_entry(kernel, length)[0], ((0, 0), (1, 1))),
+                    "`np.pad(rows, 1)` pads both axes: a row of zeros stands before and behind the batch.",
+                    output="matrix",
+                ),
+                Slip(
                     "all entries",
                     lambda kernel, length: entry_by_entry(kernel, length)[0].size,
                     "`not_zero` counts all entries of the matrix, the zeros too.",
@@ -126,6 +132,11 @@ def convolution_matrix(kernel, length):
             "pads on one side",
             [WINDOWS.replace("(1, 1)", "(0, 2)"), MATRIX, COUNTS],
             finding="shifted",
+        ),
+        Wrong(
+            "pads both axes",
+            [WINDOWS.replace("((0, 0), (1, 1))", "1"), MATRIX, COUNTS],
+            finding="batch padded",
         ),
         Wrong(
             "does not see the sharing",
@@ -221,6 +232,12 @@ def table_gradient(words, d_out, table):
                     lambda words, d_out, table: table + with_one_hot(words, d_out, table)[0],
                     "The gradients are added to the table itself; start from zeros.",
                     output="d_table",
+                ),
+                Slip(
+                    "a condition",
+                    lambda words, d_out, table: ~np.isin(np.arange(len(table)), words),
+                    "`untouched` is a condition for each word; `np.flatnonzero` makes numbers of it.",
+                    output="untouched",
                 ),
                 Slip(
                     "the other words",
