@@ -107,6 +107,7 @@ def test_an_exception_is_told_at_the_students_own_line_with_a_plain_cause():
         ("return x / 0 if False else 1 / 0", "divided by zero"),
         ("raise NotImplementedError", "still to be written"),
         ("import nothing_like_this", "not installed"),
+        ("if not len(x):\n    y = x\nreturn y", "branch that was not taken"),
         ("return None + x", "None there"),
         ("return x @ None", "None there"),
     ],
@@ -115,6 +116,16 @@ def test_causes_are_plain(line, words):
     feedback = written(line)
     assert feedback.status == "error"
     assert any(words in detail for detail in feedback.details), feedback.details
+
+
+def test_a_message_of_the_package_is_left_to_speak_for_itself():
+    source = "from denselayer import functional as F\n\ndef f(x, weight):\n    return F.linear(x, weight.T)"
+    feedback = answered(source)
+    assert feedback.headline.startswith("Line 4 raises a ValueError: linear:")
+    assert feedback.details == (
+        "    return F.linear(x, weight.T)",
+        "The shapes here: x (2, 3), weight (4, 3).",
+    )
 
 
 def test_an_exception_in_a_library_is_told_at_the_line_that_called_it():
@@ -345,6 +356,25 @@ def test_a_function_without_source_is_examined_all_the_same():
     assert PLAIN.check(space["f"]).headline.startswith("Line 2 raises a ValueError")
     exec("def f(x, weight):\n    ...", space)
     assert PLAIN.check(space["f"]).headline == "`f` returns None: is the `return` missing?"
+
+
+def test_lists_of_arrays_are_compared_with_their_shapes():
+    two = exercise(
+        [Values(lambda: [Case(n=2)], lambda n: [np.ones((n, n))])], template="def f(n):\n    <<ones>>"
+    )
+    source = "import numpy as np\n\ndef f(n):\n    return [np.ones({})]"
+    assert cells.checked(two, source.format("(n, n)")).passed
+    assert cells.checked(two, source.format("n")).status == "values"
+
+
+def test_an_example_is_the_same_in_every_run():
+    random = exercise(
+        [Values(lambda: [Case(rng=np.random.default_rng(0), z=1 + 2j)], lambda rng, z: z)],
+        template="def f(rng, z):\n    <<z>>",
+    )
+    assert cells.checked(random, "def f(rng, z):\n    return 2 * z").example == (
+        "rng = a random generator, z = 1 + 2j\nyours 2 + 4j, right 1 + 2j"
+    )
 
 
 def test_feedback_reads_well():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MISMATCH = re.compile(r"size (\d+) is different from (\d+)|shapes (\(.*?\)) and (\(.*?\)) not aligned")
+COMPLAINT = re.compile(r"[\w.]+: .*; expected ")
 BROADCAST = re.compile(r"could not be broadcast|non-broadcastable|could not broadcast")
 
 
@@ -82,6 +83,8 @@ def _cause(error, source, arrays):
     shapes = ", ".join(f"{name} {shape}" for name, shape in arrays.items())
     here = f"The shapes here: {shapes}. " if shapes else ""
     text = str(error)
+    if COMPLAINT.match(text):  # a message of the package says all itself
+        return here.strip()
     if isinstance(error, ValueError) and MISMATCH.search(text):
         return (
             f"{here}In a product A @ B the last axis of A and the first axis of B must be equally long: "
@@ -128,7 +131,9 @@ def _type(text):
 
 
 CAUSES = {
-    UnboundLocalError: lambda text: "The name is given a value in this function, but only further down.",
+    UnboundLocalError: lambda text: (
+        "The name gets its value in this function only further down, or in a branch that was not taken."
+    ),
     NameError: _name,
     AttributeError: _attribute,
     TypeError: _type,
