@@ -73,11 +73,18 @@ def _last_piece(params, pieces, loss_and_grads):
     return loss, {name: grad / _rows(pieces) for name, grad in grads.items()}
 
 
+def _plus_the_parameters(params, pieces, loss_and_grads):
+    loss, grads = one_batch(params, pieces, loss_and_grads)
+    return loss, {name: grad + params[name] / _rows(pieces) for name, grad in grads.items()}
+
+
 def named(result):
     """Loss and gradients side by side, so that a message can name them."""
     if not isinstance(result, tuple | list) or len(result) != 2 or not isinstance(result[1], dict):
         raise ValueError("the result is two things, the loss and a dict of gradients")
     loss, grads = result
+    if set(grads) != {"weight", "bias"}:
+        raise ValueError("the gradients are a dict with the names of the parameters")
     return {"loss": loss} | {f"grads[{name!r}]": grads[name] for name in ("weight", "bias")}
 
 
@@ -151,6 +158,11 @@ def accumulate(params, pieces, loss_and_grads):
                     "These are sums; the mean divides both by the number of rows.",
                 ),
                 Slip(
+                    "starts at the parameters",
+                    _plus_the_parameters,
+                    "The sums start at the parameters themselves; they start at zero.",
+                ),
+                Slip(
                     "last piece alone",
                     _last_piece,
                     "The gradients are those of the last piece: each piece overwrites the one before it.",
@@ -175,6 +187,11 @@ def accumulate(params, pieces, loss_and_grads):
             "overwrites",
             [SUMS.replace("sums[name] += grads[name]", "sums[name] = grads[name]"), MEANS],
             finding="last piece alone",
+        ),
+        Wrong(
+            "copies the parameters",
+            [SUMS.replace("np.zeros_like(array)", "array.copy()"), MEANS],
+            finding="starts at the parameters",
         ),
         Wrong(
             "only the loss",

@@ -31,26 +31,32 @@ def _central(f, x, h):
     return (f(x + h) - f(x - h)) / (2 * h)
 
 
-def extrapolated(f, x, h):
+def four_points(f, x, h):
     """Two central differences, combined such that the term with h squared cancels."""
     return _central(f, x, h) + (_central(f, x, h) - _central(f, x, 2 * h)) / 3
 
 
+def central(f, x, h):
+    return _central(f, x, h)
+
+
+def one_sided(f, x, h):
+    return (f(x + h) - f(x)) / h
+
+
 def known_slopes():
-    """A function whose error is exactly 4 h to the fourth, and two that curve."""
+    """Errors of exactly h, h squared and 4 h to the fourth, and two curves."""
     return [
-        Case(f=fifth_power, slope=0.0, x=0.0, h=1.0),
-        Case(f=np.exp, slope=np.exp(1.0), x=1.0, h=0.1),
-        Case(f=np.sin, slope=np.cos(0.5), x=0.5, h=0.2),
+        Case(method=one_sided, f=square, slope=2.0, x=1.0, h=1.0),
+        Case(method=central, f=cube, slope=3.0, x=1.0, h=1.0),
+        Case(method=four_points, f=fifth_power, slope=5.0, x=1.0, h=1.0),
+        Case(method=central, f=np.sin, slope=np.cos(0.5), x=0.5, h=0.2),
+        Case(method=four_points, f=np.exp, slope=np.exp(1.0), x=1.0, h=0.1),
     ]
 
 
-def digits(f, slope, x, h):
-    return -np.log10(abs(_error(f, slope, x, h / 10) / _error(f, slope, x, h)))
-
-
-def _error(f, slope, x, h):
-    return extrapolated(f, x, h) - slope
+def digits(method, f, slope, x, h):
+    return -np.log10(abs((method(f, x, h / 10) - slope) / (method(f, x, h) - slope)))
 
 
 def epsilons():
@@ -63,7 +69,7 @@ return (8 * near - far) / (12 * h)
 """
 DIGITS = """
 steps = h, h / 10
-first, second = (abs(four_points(f, x, s) - slope) for s in steps)
+first, second = (abs(method(f, x, s) - slope) for s in steps)
 return np.log10(first / second)
 """
 BEST = "return eps ** (1 / 5)"
@@ -79,8 +85,8 @@ def four_points(f, x, h):
     <<the formula>>
 
 
-def digits_gained(f, slope, x, h):
-    """log10 of the error of four_points with the step h over its error with h / 10; slope is true."""
+def digits_gained(method, f, slope, x, h):
+    """log10 of the error of method(f, x, h) over that of method(f, x, h / 10); slope is the true one."""
     <<the two errors, and the digits between them>>
 
 
@@ -92,7 +98,7 @@ def best_step(eps):
     checks=[
         Values(
             curves,
-            extrapolated,
+            four_points,
             name="four_points",
             rtol=1e-9,
             slips=(
@@ -109,18 +115,23 @@ def best_step(eps):
                 ),
                 Slip(
                     "divided by 6h",
-                    lambda f, x, h: 2 * extrapolated(f, x, h),
+                    lambda f, x, h: 2 * four_points(f, x, h),
                     "This is twice the slope: divide by 12h.",
                 ),
                 Slip(
                     "times h",
-                    lambda f, x, h: h**2 * extrapolated(f, x, h),
+                    lambda f, x, h: h**2 * four_points(f, x, h),
                     "Python reads `/ 12 * h` from the left: it divides by 12 and multiplies by h. Put 12 * h"
                     " in brackets.",
                 ),
                 Slip(
+                    "not divided by h",
+                    lambda f, x, h: h * four_points(f, x, h),
+                    "The division by h is missing: divide by 12 * h.",
+                ),
+                Slip(
                     "not divided by 3",
-                    lambda f, x, h: 3 * extrapolated(f, x, h),
+                    lambda f, x, h: 3 * four_points(f, x, h),
                     "This is three times the slope: 4 D(h) − D(2h) has to be divided by 3.",
                 ),
             ),
@@ -135,6 +146,11 @@ def best_step(eps):
                     "natural logarithm",
                     lambda *case: digits(*case) * np.log(10),
                     "This is the natural logarithm; digits are counted with log10.",
+                ),
+                Slip(
+                    "slopes for errors",
+                    lambda method, f, slope, x, h: np.log10(abs(method(f, x, h) / method(f, x, h / 10))),
+                    "These are the slopes themselves; an error is the distance from the true slope.",
                 ),
                 Slip(
                     "ratio",
@@ -197,6 +213,11 @@ def best_step(eps):
             "np.log",
             [FOUR_POINTS, DIGITS.replace("np.log10", "np.log"), BEST],
             finding="natural logarithm",
+        ),
+        Wrong(
+            "forgets the true slope",
+            [FOUR_POINTS, DIGITS.replace(" - slope", ""), BEST],
+            finding="slopes for errors",
         ),
         Wrong(
             "upside down",
@@ -275,15 +296,23 @@ def _all_entries_at_once(f, z):
 
 def large_scores(cross_entropy, slopes):
     """Scores whose exponentials overflow, and a class whose probability rounds to zero."""
-    if not np.isfinite(cross_entropy(np.array([1000.0, 999.0]), 0)):
+    if _infinite(cross_entropy(np.array([1000.0, 999.0]), 0)):
         advice = "Subtract the largest score from all of them before you take exponentials."
         said = "Scores of 1,000 are too large for it: e to the 1,000 is infinite in float64."
         return Fault("nan", said, (advice,), "z = [1000, 999], label = 0, right 0.313262", "overflow")
-    if not np.isfinite(cross_entropy(np.array([1000.0, 0.0]), 1)):
+    if _infinite(cross_entropy(np.array([-1000.0, -1001.0]), 0)):
+        advice = "The largest magnitude is not the largest score: shift by the largest score."
+        said = "Scores of −1,000 are too small for it: every exponential is 0, and log 0 is infinite."
+        return Fault("nan", said, (advice,), "z = [-1000, -1001], label = 0, right 0.313262", "underflow")
+    if _infinite(cross_entropy(np.array([1000.0, 0.0]), 1)):
         advice = "Take the logarithm of the sum, and subtract the score of the right class from it."
         said = "A probability that rounds to 0 has no logarithm: the cross entropy here is 1,000."
         return Fault("nan", said, (advice,), "z = [1000, 0], label = 1, right 1000", "logarithm of zero")
     return None
+
+
+def _infinite(value):
+    return isinstance(value, int | float | complex | np.generic) and not np.isfinite(value)
 
 
 def steps_are_imaginary(cross_entropy, slopes):
@@ -296,13 +325,21 @@ def steps_are_imaginary(cross_entropy, slopes):
 
     slopes(watched, here.copy())
     if any(map(np.iscomplexobj, seen)):
-        return None
+        return _too_large(max(np.abs(z.imag).max() for z in seen))
     if all(np.array_equal(z, here) for z in seen):
         said = "The step does not arrive: f gets z itself, because a float array drops an imaginary part."
         return Fault("values", said, ("Copy z as complex: `z.astype(complex)`.",), finding="step lost")
     advice = "Step sideways: make a complex copy of z, and add 1j * h to one entry."
     said = "Your `slopes` hands real numbers to f; the complex step moves an entry by 1j * h."
     return Fault("values", said, (advice,), finding="no complex step")
+
+
+def _too_large(step):
+    if step <= 1e-9:
+        return None
+    advice = "Nothing is subtracted, so nothing is lost with a tiny step: take 1e-20."
+    said = f"The step is {step:.0e}, so the truncation error, proportional to its square, can be seen."
+    return Fault("values", said, (advice,), finding="step too large")
 
 
 CROSS_ENTROPY = """
@@ -403,6 +440,16 @@ def slopes(f, z):
                     "This is the imaginary part itself; the slope is the imaginary part divided by h.",
                 ),
                 Slip(
+                    "real part",
+                    lambda f, z: np.full(len(z), f(z) / 1e-20),
+                    "This is the real part over h: the value of f. The slope stands in the imaginary part.",
+                ),
+                Slip(
+                    "sum of the slopes",
+                    lambda f, z: np.sum(f.slopes(z)),
+                    "This is one number, the sum of all slopes: move one entry at a time.",
+                ),
+                Slip(
                     "all entries at once",
                     _all_entries_at_once,
                     "Every entry has the same slope, the sum of all: move one entry at a time, from a fresh"
@@ -443,6 +490,11 @@ def slopes(f, z):
             finding="logarithm of zero",
         ),
         Wrong(
+            "shifts by the largest magnitude",
+            ["m = abs(z).max()\nreturn np.log(np.sum(np.exp(z - m))) + m - z[label]", SLOPES],
+            finding="underflow",
+        ),
+        Wrong(
             "makes the scores real",
             ["z = z.real\n" + CROSS_ENTROPY, SLOPES],
             finding="scores made real",
@@ -470,6 +522,17 @@ def slopes(f, z):
             "does not divide",
             [CROSS_ENTROPY, SLOPES.replace(".imag / h", ".imag")],
             finding="not divided",
+        ),
+        Wrong("real part", [CROSS_ENTROPY, SLOPES.replace(".imag", ".real")], finding="real part"),
+        Wrong(
+            "a step for central differences",
+            [CROSS_ENTROPY, SLOPES.replace("1e-20", "1e-5")],
+            finding="step too large",
+        ),
+        Wrong(
+            "moves all entries, one number",
+            [CROSS_ENTROPY, "return f(z + 1e-20j).imag / 1e-20"],
+            finding="sum of the slopes",
         ),
         Wrong(
             "copies once",
@@ -577,6 +640,16 @@ def gradient(w, x, t):
                     " each side.",
                 ),
                 Slip(
+                    "no direction",
+                    lambda g, w, v, h: (g(w + h) - g(w - h)) / (2 * h),
+                    "Every entry moves by h: v is left out. The step is h v.",
+                ),
+                Slip(
+                    "brackets",
+                    lambda g, w, v, h: g(w + h * v) - g(w - h * v) / (2 * h),
+                    "Only the second gradient is divided: put the difference in brackets.",
+                ),
+                Slip(
                     "v outside",
                     lambda g, w, v, h: (g(w + h) - g(w - h)) / (2 * h) * v,
                     "Every entry moves by h, and v comes afterwards. That is right only for a diagonal H: the"
@@ -634,6 +707,11 @@ def gradient(w, x, t):
             "direction afterwards",
             ["return (g(w + h) - g(w - h)) / (2 * h) * v", GRADIENT],
             finding="v outside",
+        ),
+        Wrong(
+            "forgets the direction",
+            ["return (g(w + h) - g(w - h)) / (2 * h)", GRADIENT],
+            finding="no direction",
         ),
         Wrong(
             "sums up",

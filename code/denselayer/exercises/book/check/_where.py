@@ -103,8 +103,17 @@ def _all_rows_or_none(loss, params, grads, name):
     return list(range(len(params[name]))) if rows_entry_by_entry(loss, params, grads, name) else []
 
 
-def _sorted(names):
-    return sorted(names)
+def _names(result):
+    if isinstance(result, str) or not np.iterable(result) or not all(isinstance(n, str) for n in result):
+        raise ValueError("it should be a list of names")
+    return sorted(result)
+
+
+def _numbers(result):
+    numbers = list(result) if np.iterable(result) else [None]
+    if any(isinstance(n, bool | np.bool_) or not isinstance(n, int | np.integer) for n in numbers):
+        raise ValueError("it should be a list of row numbers")
+    return sorted(map(int, numbers))
 
 
 def one_direction_each(wrong_arrays, wrong_rows):
@@ -194,13 +203,19 @@ def wrong_rows(loss, params, grads, name):
             networks,
             arrays_entry_by_entry,
             name="wrong_arrays",
-            tidy=_sorted,
+            tidy=_names,
             slips=(
                 Slip(
                     "all or none",
                     _all_or_none,
                     "A direction through all arrays says that something is wrong and not where: take one for"
                     " each array.",
+                ),
+                Slip(
+                    "every array",
+                    lambda loss, params, grads: list(params),
+                    "Every array is called wrong, right ones too: is the array that moves the one whose"
+                    " gradient is compared?",
                 ),
                 Slip(
                     "the healthy ones",
@@ -218,7 +233,7 @@ def wrong_rows(loss, params, grads, name):
             matrices,
             rows_entry_by_entry,
             name="wrong_rows",
-            tidy=_sorted,
+            tidy=_numbers,
             slips=(
                 Slip(
                     "all rows or none",
@@ -242,6 +257,14 @@ def wrong_rows(loss, params, grads, name):
     ],
     wrong=[
         Wrong("everything at once", [ALL_AT_ONCE, ROWS], finding="all or none"),
+        Wrong(
+            "a direction through all for each",
+            [
+                ARRAYS.replace("{name: params[name]}", "params").replace("{name: grads[name]}", "grads"),
+                ROWS,
+            ],
+            finding="every array",
+        ),
         Wrong("entry by entry", [ENTRIES, ROWS], finding="entry by entry"),
         Wrong(
             "those that pass",

@@ -30,6 +30,8 @@ def cubic():
                 float(to_the_left): "11.41 is the slope of the step to the left; the one-sided slope steps"
                 " to x + h.",
                 12: "12 is the slope of the tangent. The secant goes through the curve at 2 and at 2.1.",
+                12.6: "12.6 is the slope of the tangent plus h/2 times the second derivative; the secant is a"
+                " little steeper.",
                 float(one_sided * h): "1.261 is the rise; the slope is the rise divided by h.",
             },
             rtol=1e-5,
@@ -138,6 +140,7 @@ def errors():
                 by_sum: "These are divided by the sum of the magnitudes; divide by the larger one.",
                 absolute: "These are the differences; divide each by the larger magnitude of its pair.",
             },
+            rtol=0.01,
             unit="five numbers",
         ),
         Part("wrong_sign", 1 + found.index(2.0), {1: one_way, 3: "The third pair is a factor of 32."}),
@@ -212,7 +215,10 @@ def evaluations():
         Part(
             "direction_seconds",
             2 * seconds,
-            {200: "A hundredth of a second each, so two take less than a second."},
+            {
+                2: "2 is the number of evaluations; each takes a hundredth of a second.",
+                200: "A hundredth of a second each, so two take less than a second.",
+            },
             unit="seconds",
         ),
     )
