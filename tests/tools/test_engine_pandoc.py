@@ -285,3 +285,16 @@ def test_a_message_about_a_formula_is_traced_to_its_line(root):
     page = load_book(root).pages[1]
     message = "[WARNING] Could not convert TeX math \\frac{\\partial L}{\\partial W}: reason"
     assert pandoc.explain(page, message).startswith("chapters/01-first.qmd:")
+
+
+def test_what_a_page_includes_is_shown_on_pages_with_and_without_code(built):
+    first, second = (
+        dom.read(built.first_page.parent / "chapters" / name) for name in ("01-first.html", "02-second.html")
+    )
+    assert "Write a function." in first.text() and len(second.by_class("equation-number")) == 1
+    assert "include" not in first.text() + second.text()
+
+
+def test_a_message_about_an_included_formula_is_traced_to_its_file(root):
+    page = load_book(root).pages[2]
+    assert pandoc.explain(page, "TeX math a = b: reason").startswith("parts/equation.qmd:1: ")
