@@ -200,7 +200,7 @@ import numpy as np
 
 
 def table_gradient(words, d_out, table):
-    """words (N,) whole numbers, d_out (N, features), table (words, features)."""
+    """words (N,), d_out (N, features), table (words, features): its gradient, and the words not used."""
     <<`d_table`: the gradient of the table, without one-hot rows>>
     <<`untouched`: the words that were not looked up, in order>>
     return d_table, untouched
