@@ -1,7 +1,8 @@
 """Name the defect in a hand-written backward pass, and say what to change."""
 
+from ._arrays import diagnose
 from ._defects import DEFECTS
 from ._layers import diagnose_layer
 from ._report import ArrayVerdict, Entry, Finding, Report
 
-__all__ = ["DEFECTS", "ArrayVerdict", "Entry", "Finding", "Report", "diagnose_layer"]
+__all__ = ["DEFECTS", "ArrayVerdict", "Entry", "Finding", "Report", "diagnose", "diagnose_layer"]

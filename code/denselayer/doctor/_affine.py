@@ -119,15 +119,20 @@ def recognise(subject):
     params = subject.params()
     if not params:
         return _activation(subject)
-    for layout in _layouts(subject, params):
-        try:
-            found = _fits(subject, layout, params)
-        except Exception:
-            found = None
-        if found:
-            curve, dtype = found
-            return Dense(layout, curve, subject.batch_axis, subject.single, dtype)
+    found = [(layout, fit) for layout in _layouts(subject, params) if (fit := _fits(subject, layout))]
+    if len(found) > 1:
+        found = [(layout, fit) for layout, fit in found if _fits_elsewhere(subject, layout)] or found
+    for layout, (curve, dtype) in found[:1]:
+        return Dense(layout, curve, subject.batch_axis, subject.single, dtype)
     return None
+
+
+def _fits_elsewhere(subject, layout):
+    """Whether the layout holds for other widths too: one by one, a weight may be stored either way."""
+    trial = subject.clone()
+    trial.layout = layout
+    other = trial.fresh(in_features=3, out_features=2)
+    return other is not None and _fits(other, layout) is not None
 
 
 def _layouts(subject, params):
@@ -155,8 +160,15 @@ def _bias_fits(params, bias, out_features):
     return bias is None or params[bias].size == out_features
 
 
-def _fits(subject, layout, params):
+def _fits(subject, layout):
     """(curve, precision) if the subject is a dense layer in this layout, else None."""
+    try:
+        return _fitting(subject, layout, subject.params())
+    except Exception:
+        return None
+
+
+def _fitting(subject, layout, params):
     rng = np.random.default_rng(11)
     shapes = {name: value.shape for name, value in params.items()}
     weight, bias = draw_weight(layout, params, rng)

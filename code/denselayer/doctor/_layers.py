@@ -1,11 +1,24 @@
 """Examine a layer: what one call shows, what several calls show, and both in one report."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from . import _behaviour
 from ._affine import recognise
-from ._report import ArrayVerdict, Report
-from ._structure import Outcome, examine_dense
+from ._networks import examine_any
+from ._report import ArrayVerdict, Finding, Report
+from ._structure import examine_dense
 from ._subjects import CannotExamineError, subject_of
+
+CLEARER = {
+    "random": (),
+    "crash": (),
+    "stale-cache": ("batch-size-hides", "crash", "factor", "wrong-shape"),
+    "shared-weight-overwritten": ("batch-size-hides", "factor"),
+    "not-finite": ("batch-size-hides",),
+}
+"""What a cause explains: where it was found, these are its symptoms and no findings of their own."""
 
 
 def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
@@ -47,15 +60,18 @@ def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
 def examine(subject) -> Report:
     """Examine a subject in all ways, and put what was found into one report."""
     if not _deterministic(subject):
-        return _random(subject)
+        arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
+        return Report(subject.description, arrays, (Finding("random", ("the forward pass",)),), failed=True)
     dense = recognise(subject)
     if dense is not None:
         subject.layout = dense.layout
         outcome = examine_dense(subject, dense)
         words = f"{subject.description}: {dense.description}"
     else:
-        outcome, words = Outcome((), (), failed=True), subject.description
-    return Report(words, outcome.arrays, outcome.findings, outcome.notes, outcome.failed)
+        outcome, words = examine_any(subject), subject.description
+    findings = merge(outcome.findings, _behaviour.examine(subject))
+    arrays = tuple(_explained(array, findings) for array in outcome.arrays)
+    return Report(words, arrays, findings, outcome.notes, outcome.failed)
 
 
 def _deterministic(subject):
@@ -70,8 +86,15 @@ def _deterministic(subject):
     return all(np.allclose(one, again, rtol=1e-4, equal_nan=True) for again in (two, other))
 
 
-def _random(subject):
-    from ._report import Finding
+def merge(static, behaviour):
+    """Put findings together: each defect once for an array, and causes in place of their symptoms."""
+    known = {finding.defect for finding in static}
+    findings = [*static, *(finding for finding in behaviour if finding.defect not in known)]
+    symptoms = {symptom for finding in behaviour for symptom in CLEARER.get(finding.defect, ())}
+    return tuple(finding for finding in findings if finding.defect not in symptoms)
 
-    arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
-    return Report(subject.description, arrays, (Finding("random", ("forward",)),), failed=True)
+
+def _explained(array, findings):
+    """An array that a cause among the findings explains is wrong, and no longer a riddle."""
+    causes = [finding for finding in findings if array.name in finding.where and finding.defect in CLEARER]
+    return replace(array, verdict="wrong") if array.verdict == "cannot tell" and causes else array

@@ -26,6 +26,13 @@ class Names:
         self.pieces = [piece for piece in ("weight", "bias", "x") if piece in self.called]
         self.arrays = tuple(dict.fromkeys(self.called[piece] for piece in self.pieces))
 
+    def shown(self, piece):
+        """What a piece is called in a sentence."""
+        if piece != "bias" or not self.augmented:
+            return self.called[piece]
+        word = "column" if self.layout.axis == 1 else "row"
+        return f"{word} {0 if self.layout.place == 0 else '-1'} of {self.layout.weight}"
+
     def tag(self, word):
         """Weight and bias of an augmented weight are turned together or not at all."""
         return word if self.augmented else ""
@@ -113,10 +120,14 @@ def findings_of(names, chosen, cases):
             for defect, facts in _slips(names, piece, explanation, chosen, cases):
                 key = (defect, facts.get("factor"))
                 where, first = found.get(key, ((), facts))
-                found[key] = ((*where, names.called[piece]), first)
-    return [
-        Finding(defect, tuple(dict.fromkeys(where)), facts) for (defect, _), (where, facts) in found.items()
-    ]
+                found[key] = ((*where, names.shown(piece)), first)
+    return [Finding(defect, _joined(names, where), facts) for (defect, _), (where, facts) in found.items()]
+
+
+def _joined(names, where):
+    """The arrays of a finding, without a part of one that is named as a whole."""
+    part = names.shown("bias") if names.augmented else ""
+    return tuple(name for name in where if name != part or names.layout.weight not in where)
 
 
 def _slips(names, piece, explanation, chosen, cases):

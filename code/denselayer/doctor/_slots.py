@@ -1,6 +1,6 @@
 """Where the arrays of a person's object live: paths to parameters and to their gradients."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class Slot:
     name: str
     path: tuple[tuple[str, object], ...]
     leaf: str = ""
+    others: tuple = ()
+    """Further paths to the same thing, where it is used in several places."""
 
     def holder(self, root):
         """What stands at the end of the path."""
@@ -37,7 +39,7 @@ class Slot:
         elif _fits(current, value):
             current[...] = value
         elif not self.leaf:
-            put(root, self.path, np.array(value))
+            self._put(root, np.array(value))
         else:
             self._replace(root, np.array(value))
 
@@ -50,7 +52,11 @@ class Slot:
                 return
         except (TypeError, ValueError, AttributeError):
             pass
-        put(root, self.path, type(place)(value))
+        self._put(root, type(place)(value))
+
+    def _put(self, root, value):
+        for path in (self.path, *self.others):
+            put(root, path, value)
 
 
 def _fits(current, value):
@@ -102,25 +108,31 @@ def is_array(value):
 
 def array_slots(root):
     """All places in an object where an array of numbers stands, each array once."""
-    found, seen = [], set()
+    found, seen = [], {}
+
+    def add(value, slot):
+        known = seen.get(id(value))
+        if known is None:
+            seen[id(value)] = len(found)
+            found.append(slot)
+        else:
+            found[known] = replace(found[known], others=(*found[known].others, slot.path))
 
     def visit(value, path, depth):
         if is_array(value):
-            if id(value) not in seen:
-                seen.add(id(value))
-                found.append(Slot(_name_of(path), path))
+            add(value, Slot(_name_of(path), path))
             return
         if isinstance(value, float | int) and not isinstance(value, bool):
             if path and family(path[-1][1]) == "bias":
                 found.append(Slot(_name_of(path), path))
             return
-        if id(value) in seen or depth > DEPTH:
-            return
-        seen.add(id(value))
         leaf = next((name for name in HOLDERS if path and is_array(getattr(value, name, None))), "")
         if leaf:
-            found.append(Slot(_name_of(path), path, leaf))
+            add(value, Slot(_name_of(path), path, leaf))
             return
+        if id(value) in seen or depth > DEPTH:
+            return
+        seen[id(value)] = -1
         for step, part in parts_of(value):
             visit(part, (*path, step), depth + 1)
 

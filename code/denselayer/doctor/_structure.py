@@ -6,7 +6,7 @@ import numpy as np
 
 from ._affine import draw_weight, parts_of
 from ._explain import Case, Form, Gate, Target, explain
-from ._objects import attempt
+from ._measured import several
 from ._report import ArrayVerdict, Finding, worst_entries
 from ._slips import Names, findings_of
 
@@ -219,14 +219,14 @@ def _times_input(case, d_z):
 def _absent(names, name, cases):
     """A finding for a gradient that is missing, zero or not finite; a note where it may be missing."""
     values = [names.raw(name, case) for case in cases]
-    where = (names.called[name],)
+    where = (names.shown(name),)
     if all(value is None for value in values):
         if name == "x":
             return "backward returned no gradient for it, as the lowest layer may."
         return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
     given = [value for value in values if value is not None]
     if any(not np.isfinite(value).all() for value in given):
-        return Finding("not-finite", where, {})
+        return Finding("not-finite", (f"the gradient of {where[0]}",))
     if all(not value.any() for value in given):
         return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
     return None
@@ -248,18 +248,13 @@ def _hidden(names, chosen, cases, rtol):
         if single and len(single) < len(cases):
             alone = explain(target, [right], single, rtol)[name]
             if alone is not None and not alone.cost:
-                several = sorted({case.n for case in cases if case.n > 1})
-                findings.append(Finding("batch-size-hides", (names.called[name],), {"n": _several(several)}))
+                facts = {"n": several(sorted({case.n for case in cases if case.n > 1}))}
+                findings.append(Finding("batch-size-hides", (names.shown(name),), facts))
     return findings, notes
 
 
 def _gates_right(names):
     return lambda case: case.d_out * names.dense.curve.slope(case.z)
-
-
-def _several(numbers):
-    *others, last = map(str, numbers)
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _misshapen(names, name, cases):
@@ -308,4 +303,4 @@ def _shown(names, called, cases, verdict):
     return ordered[0]
 
 
-__all__ = ["Outcome", "attempt", "examine_dense", "run_case", "say_error"]
+__all__ = ["Outcome", "crashed", "examine_dense", "run_case", "say_error"]

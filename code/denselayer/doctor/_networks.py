@@ -1,0 +1,82 @@
+"""Examine anything else with a forward and a backward pass, by slopes: networks, softmax, normalisations."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ._measured import Context, as_array, judge, measure, merged
+from ._slips import learning_rates
+from ._structure import Outcome, crashed
+
+BATCHES = (3, 1, 2, 5)
+
+
+def examine_any(subject) -> Outcome:
+    """Compare all gradients with measured slopes, for several batch sizes, and explain what differs."""
+    measured, errors = {}, []
+    softmax = not subject.names and _is_softmax(subject)
+    for n in (1,) if subject.single else BATCHES:
+        try:
+            for name, result in _measure(subject, n, np.random.default_rng(200 + n), softmax).items():
+                measured.setdefault(name, []).append(result)
+        except Exception as error:
+            errors.append(error)
+    if not measured:
+        return crashed(subject, errors)
+    context = Context(
+        (subject.batch_axis,), lambda: learning_rates(subject), subject.single, subject.dtype.type
+    )
+    arrays, findings = [], []
+    for name in (*subject.names, "x"):
+        if name in measured:
+            verdict, found = judge(name, measured[name], context)
+            arrays.append(verdict)
+            findings += found
+    return Outcome(tuple(arrays), merged(findings))
+
+
+def _measure(subject, n, rng, softmax):
+    """``{name: Measured}`` for one batch."""
+    run = subject.clone()
+    params = {name: spread(value, rng) for name, value in run.params().items()}
+    run.load(params)
+    x = run.draw_input(n, rng)
+    out = np.array(run.forward(x.copy()))
+    d_out = rng.standard_normal(out.shape).astype(run.dtype)
+    came = {name: as_array(gradient) for name, gradient in run.backward(d_out.copy()).items()}
+    arrays = {name: value for name, value in (params | {"x": x}).items() if value.dtype.kind == "f"}
+    worker = subject.clone()
+
+    def loss(moved):
+        worker.load({name: value for name, value in moved.items() if name in params})
+        return np.sum(np.asarray(worker.forward(moved["x"].copy())) * d_out)
+
+    measured = measure(loss, arrays, came, n)
+    if softmax:
+        guesses = [("softmax-jacobian-missing", guess) for guess in (d_out, d_out * out * (1 - out))]
+        close = [guess for guess in guesses if _same(guess[1], came["x"])]
+        measured["x"] = replace(measured["x"], guesses=tuple(close))
+    return measured
+
+
+def _same(guess, came):
+    return came is not None and came.shape == guess.shape and np.allclose(guess, came, rtol=1e-4)
+
+
+def spread(value, rng):
+    """Parameters as they are, or spread a little where they are all the same, as zeros or ones."""
+    if value.dtype.kind != "f" or value.size == 0 or np.ptp(value) > 0:
+        return value
+    return (value + 0.3 * rng.standard_normal(value.shape)).astype(value.dtype)
+
+
+def _is_softmax(subject):
+    """Whether the output is the softmax of each sample."""
+    x = subject.draw_input(3, np.random.default_rng(5))
+    out = np.asarray(subject.clone().forward(x.copy()))
+    if out.shape != x.shape or x.ndim != 2:
+        return False
+    shifted = np.exp(x - x.max(axis=1 - subject.batch_axis, keepdims=True))
+    return bool(
+        np.allclose(out, shifted / shifted.sum(axis=1 - subject.batch_axis, keepdims=True), rtol=1e-5)
+    )
