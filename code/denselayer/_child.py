@@ -287,7 +287,8 @@ def _words(kind, answer, name, seconds, memory, size):
     if kind == "endless-loop":
         return f"{seconds:g} s{then}", f"{name} did not come to an end within {seconds:g} s{then}."
     if kind == "print-storm":
-        return size_in_words(size), f"{name} printed {size_in_words(size)} and did not come to an end{then}."
+        end = "was stopped" if size > FLOOD else "did not come to an end"
+        return size_in_words(size), f"{name} printed {size_in_words(size)} and {end}{then}."
     if kind == "memory":
         return size_in_words(memory), f"{name} wanted more than {size_in_words(memory)} of memory{inside}."
     if kind == "exits":

@@ -120,7 +120,8 @@ def _joined(names):
 
 def _examine(path, names, limited):
     """Examine one subject in a child: the text and the JSON of its report, and its status."""
-    arguments = {"names": list(names), "subject": f"{path.name}:{_joined(names)}"}
+    memory = _child.size_in_words(limited.keywords["memory"])
+    arguments = {"names": list(names), "subject": f"{path.name}:{_joined(names)}", "memory": memory}
     function = f"{__name__}:examine"
     ending = limited(function, path, arguments)
     if ending.finished and ending.size > _child.STORM:
@@ -183,8 +184,16 @@ def _has_both(thing):
     return all(callable(getattr(thing, name, None)) for name in ("forward", "backward"))
 
 
-def examine(module, names, subject, printed=""):
-    """In the child: the report on a class, an object or a pair of functions, as plain values."""
+def examine(module, names, subject, memory, printed=""):
+    """In the child: the report on a class, an object or a pair of functions, as plain values.
+
+    Args:
+        module: the person's file.
+        names: of what is examined.
+        subject: how it is called in the report.
+        memory: the limit, in words.
+        printed: how much was printed in another run of the same, in words, if that was too much.
+    """
     from dataclasses import replace
 
     from . import doctor
@@ -193,11 +202,21 @@ def examine(module, names, subject, printed=""):
     for name, thing in zip(names, things, strict=True):
         _refuse_others(name, thing, len(things), subject)
     report = doctor.diagnose_layer(*things)
+    findings = [_as_memory(finding, memory) for finding in report.findings]
     if printed:
-        finding = doctor.Finding("print-storm", (subject,), {"other": printed})
-        report = replace(report, findings=(*report.findings, finding))
+        findings.append(doctor.Finding("print-storm", (subject,), {"other": printed}))
+    report = replace(report, findings=tuple(findings))
     content = {"examined": subject} | json.loads(report.to_json())
     return {"text": f"{subject}\n{report}", "json": content, "status": report.status}
+
+
+def _as_memory(finding, memory):
+    """A crash for want of memory is a finding of its own."""
+    from .doctor import Finding
+
+    if finding.defect == "crash" and str(finding.facts.get("other", "")).startswith("MemoryError"):
+        return Finding("memory", finding.where, {"other": memory})
+    return finding
 
 
 def _refuse_others(name, thing, count, subject):

@@ -10,7 +10,7 @@ from ._state import write_whole
 
 COLUMNS = ("student", "file", "right", "written", "not right", "of", "notes")
 CSV, HTML = "grades.csv", "grades.html"
-FORMULA = ("=", "+", "-", "@")
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 """What a spreadsheet takes for the start of a formula."""
 HEAD = 4096
 

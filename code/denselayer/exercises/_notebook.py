@@ -3,8 +3,8 @@
 from . import _state
 from ._blanks import source_of
 from ._feedback import Feedback
-from ._number import literal
 from ._registry import get
+from ._work import as_source
 
 
 class Words:
@@ -56,7 +56,7 @@ def _source(exercise, answers):
     """The answer as source text, so that it can be checked again elsewhere."""
     if exercise.kind == "code":
         return source_of(answers)
-    return f"{exercise.entry} = {literal(answers[0] if len(answers) == 1 else answers)}"
+    return as_source(exercise, answers)
 
 
 def hint(identifier) -> Words:

@@ -1,6 +1,7 @@
 """Files to work in: one for each exercise, with the question on top, checked in a child process."""
 
 import ast
+import math
 import re
 import textwrap
 from pathlib import Path
@@ -157,6 +158,8 @@ def _plain(value):
         return type(value)(map(_plain, value)) if type(value) in (tuple, list) else [*map(_plain, value)]
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if value is None or value is ... or isinstance(value, str | int | float | complex):
         return value
     return ast.literal_eval(literal(value)) if type(value).__name__ == "Fraction" else str(value)
