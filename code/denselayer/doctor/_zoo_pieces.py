@@ -272,8 +272,8 @@ def _(pieces, rng):
         pieces.leaving = lambda out, x: out.astype(np.float64)
 
 
-@fault("not-finite", "gate", *ALL, *EVERY_SCALE, "sign", "weight shape", "weight n", "bias n",
-       activations=("relu",), forms=NO_LOSS)  # fmt: skip
+@fault("not-finite", "gate", *ALL, *EVERY_SCALE, "sign", "weight shape", "weight n", "bias n", "adds",
+       "cache", "numbers in", "mixing", activations=("relu",), forms=NO_LOSS)  # fmt: skip
 def _(pieces, rng):
     def gate(activation, d_out, z):
         with np.errstate(divide="ignore"):
@@ -282,7 +282,8 @@ def _(pieces, rng):
     pieces.gate = gate
 
 
-@fault("batch-size-hides", "weight", "weight n", storage=ROWS, forms=NO_LOSS)
+@fault("batch-size-hides", "weight", "weight shape", "weight n", "weight scale", "sign", "gate", "mixing",
+       storage=ROWS, forms=NO_LOSS)  # fmt: skip
 def _(pieces, rng):
     pieces.weight = lambda d_z, x: np.outer(d_z[0], x[0])
 

@@ -37,8 +37,10 @@ __all__ = [
 FORMS = ("class", "instance", "functions", "loss")
 TOGETHER_ALONE = {
     frozenset({"weight-averaged", "bias-averaged"}): "the same arithmetic as all-averaged",
-    frozenset({"weight-transposed", "wrong-shape"}): "one shape hides the other",
+    frozenset({"gradient-zero", "stale-cache"}): "without an activation only the weight shows the cache",
+    frozenset({"input-changed", "integer-arithmetic"}): "whole numbers refuse to be changed by fractions",
 }
+"""Pairs whose pieces differ, and which cannot both be seen, with the reason."""
 
 
 @dataclass(frozen=True)
