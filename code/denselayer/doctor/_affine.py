@@ -79,6 +79,8 @@ class Dense:
     single: bool
     precision: np.dtype
     """float32 where it computes in that, whatever comes in."""
+    mixing: bool = False
+    """Whether the output is a fixed mix of the rows."""
 
     @property
     def description(self):
@@ -95,6 +97,8 @@ class Dense:
             words.append(
                 f"activation {name}" if self.curve.exact else "an activation that is not a usual one"
             )
+        if self.mixing:
+            words.append("with its rows mixed")
         return ", ".join(words)
 
     def rows(self, array):
@@ -119,7 +123,7 @@ def recognise(subject):
     params = subject.params()
     if not params:
         return _activation(subject)
-    found = [(layout, fit) for layout in _layouts(subject, params) if (fit := _fits(subject, layout))]
+    found = [(layout, fit) for layout in layouts(subject, params) if (fit := _fits(subject, layout))]
     if len(found) > 1:
         found = [(layout, fit) for layout, fit in found if _fits_elsewhere(subject, layout)] or found
     for layout, (curve, dtype) in found[:1]:
@@ -135,7 +139,7 @@ def _fits_elsewhere(subject, layout):
     return other is not None and _fits(other, layout) is not None
 
 
-def _layouts(subject, params):
+def layouts(subject, params):
     """The layouts that the shapes allow."""
     batch = {"batch_axis": subject.batch_axis, "single": subject.single}
     weights = [name for name, value in params.items() if value.ndim == 2 and family(name) != "bias"]

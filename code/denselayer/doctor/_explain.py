@@ -18,7 +18,8 @@ SILENT = "silent"
 class Case:
     """One forward and backward pass of a dense layer, a sample in each row, as in the book.
 
-    ``came`` are the gradients as they came, ``shapes`` what their shapes should be.
+    ``came`` are the gradients as they came, ``shapes`` what their shapes should be. ``d_out`` belongs to the
+    activation: where the layer mixes rows afterwards, ``upstream`` is what came from above.
     """
 
     x: np.ndarray
@@ -28,6 +29,7 @@ class Case:
     z: np.ndarray
     came: dict
     shapes: dict
+    upstream: np.ndarray | None = None
 
     @property
     def n(self):

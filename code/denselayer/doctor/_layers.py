@@ -6,6 +6,7 @@ import numpy as np
 
 from . import _behaviour
 from ._affine import recognise
+from ._mixing import recognise_mixed
 from ._networks import examine_any
 from ._report import ArrayVerdict, Finding, Report
 from ._structure import examine_dense
@@ -14,7 +15,8 @@ from ._subjects import CannotExamineError, subject_of
 CLEARER = {
     "random": (),
     "crash": (),
-    "stale-cache": ("batch-size-hides", "crash", "factor", "wrong-shape"),
+    "batch-mixed": ("batch-size-hides",),
+    "stale-cache": ("crash",),
     "shared-weight-overwritten": ("batch-size-hides", "factor"),
     "not-finite": ("batch-size-hides",),
 }
@@ -62,7 +64,7 @@ def examine(subject) -> Report:
     if not _deterministic(subject):
         arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
         return Report(subject.description, arrays, (Finding("random", ("the forward pass",)),), failed=True)
-    dense = recognise(subject)
+    dense = recognise(subject) or recognise_mixed(subject)
     if dense is not None:
         subject.layout = dense.layout
         outcome = examine_dense(subject, dense)

@@ -171,6 +171,7 @@ class ObjectSubject:
         other.in_features = in_features or self.in_features
         _resize_numbers(other._pristine, self, in_features, out_features)
         try:
+            self._widen_gradients(other, sides)
             for slot in self._slots:
                 value = (0.7 * rng.standard_normal(sides[slot.name])).astype(dtype)
                 slot.set(other._pristine, value)
@@ -184,6 +185,14 @@ class ObjectSubject:
         """The shapes of the parameters for other widths; None for more than one weight."""
         shapes = {name: value.shape for name, value in self.params().items()}
         return resized(shapes, self.layout, in_features, out_features)
+
+    def _widen_gradients(self, other, sides):
+        """Give gradients that are kept from the start the shape of their new parameter."""
+        for slot in self._slots:
+            place = find_gradient(other._pristine, slot, self.names)
+            value = None if place is None else place.get(other._pristine)
+            if is_array(value) and value.shape == np.shape(slot.get(other._pristine)):
+                place.set(other._pristine, np.zeros(sides[slot.name], value.dtype))
 
 
 def _part(returned, key):

@@ -42,14 +42,19 @@ class Names:
         came = case.came.get(self.called[piece])
         if came is None or not self.augmented or piece == "x":
             return came
-        for turned in (False, True):
+        for turned in (False, True, None):
             part = self.reader(piece, turned)(case)
             if part is not None:
                 return part
         return came
 
     def reader(self, piece, turned):
-        """A function of a case: the gradient in canonical shape if it fits, as it is or turned."""
+        """A function of a case: the gradient in canonical shape if it fits.
+
+        Args:
+            piece: ``"weight"`` or ``"bias"``.
+            turned: False to read it as it is, True as a transpose, None as the numbers in another shape.
+        """
         index = ("weight", "bias").index(piece)
 
         def read(case):
@@ -59,7 +64,13 @@ class Names:
                 return None
             expected = case.shapes[name]
             if piece == "bias" and not self.augmented:
-                return came.ravel() if _harmless(came.shape, expected) else None
+                fits = (
+                    _harmless(came.shape, expected) if turned is False else _other_shape(came.shape, expected)
+                )
+                return came.ravel() if fits else None
+            if turned is None:
+                came = came.reshape(expected) if _other_shape(came.shape, expected) else came
+                return None if came is case.came[name] else self.layout.split(came)[index]
             came = came.T if turned else came
             if came.shape != expected:
                 return None
@@ -71,6 +82,13 @@ class Names:
         """The gradient of the input, a sample in each row."""
         came = case.came.get("x")
         return None if came is None or came.shape != case.shapes["x"] else self.dense.rows(came)
+
+    def read_x_reshaped(self, case):
+        """The gradient of the input where its numbers came in another shape."""
+        came = case.came.get("x")
+        if came is None or not _other_shape(came.shape, case.shapes["x"]):
+            return None
+        return self.dense.rows(came.reshape(case.shapes["x"]))
 
     def read_bias_as_weight(self, case):
         """The gradient of the bias where it came in the shape of a weight, as (out, in)."""
@@ -112,6 +130,12 @@ def _harmless(came, expected):
         return False
 
 
+def _other_shape(came, expected):
+    """Whether as many numbers came in another shape, one that is no transpose and does harm."""
+    turned = len(came) == 2 and came[::-1] == expected
+    return np.prod(came) == np.prod(expected) and not turned and not _harmless(came, expected)
+
+
 def findings_of(names, chosen, cases):
     """The findings for explained arrays, each defect once with all arrays where it shows."""
     found = {}
@@ -138,7 +162,7 @@ def _slips(names, piece, explanation, chosen, cases):
     shapes = {"shape": None if came is None else came.shape, "expected": shown.shapes[called]}
     if explanation.gate == "epsilon-in-derivative":
         yield explanation.gate, {"factor": _plain(explanation.epsilon)}
-    elif explanation.gate:
+    elif explanation.gate and explanation.gate != "batch-mixed":
         yield explanation.gate, {}
     if explanation.form:
         yield explanation.form, shapes

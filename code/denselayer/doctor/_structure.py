@@ -7,6 +7,7 @@ import numpy as np
 from ._affine import draw_weight, parts_of
 from ._explain import Case, Form, Gate, Target, explain
 from ._measured import several
+from ._mixing import mixing_matrix
 from ._report import ArrayVerdict, Finding, worst_entries
 from ._slips import Names, findings_of
 
@@ -36,7 +37,7 @@ def examine_dense(subject, dense) -> Outcome:
         return crashed(subject, errors)
     single = np.float32 in (dense.precision, subject.dtype)
     exact = dense.curve.exact
-    rtol = (SINGLE if exact else ROUGH) if single else STRICT if exact else MEASURED
+    rtol = (SINGLE if exact and not dense.mixing else ROUGH) if single else STRICT if exact else MEASURED
     names = Names(subject, dense)
     with np.errstate(all="ignore"):
         return _judge(names, dense, cases, errors, rtol)
@@ -99,9 +100,10 @@ def run_case(subject, dense, n, rng):
     d_out = rng.standard_normal(out.shape)
     d_out = (np.sign(d_out) * (0.2 + np.abs(d_out))).astype(out.dtype if out.dtype.kind == "f" else run.dtype)
     upstream, x_shape = dense.rows(d_out).astype(np.float64), np.shape(x)
+    mix = mixing_matrix(subject, dense, n).T if dense.mixing else np.eye(n)
     came = {name: _kept(gradient) for name, gradient in run.backward(d_out.copy()).items()}
     known = weight if weight is not None else np.eye(rows.shape[1])
-    return Case(rows, known, bias, upstream, z, came, {"x": x_shape} | shapes)
+    return Case(rows, known, bias, mix @ upstream, z, came, {"x": x_shape} | shapes, upstream)
 
 
 def _kept(gradient):
@@ -163,6 +165,8 @@ def _gates(dense, cases):
     ]
     if curve.from_output is not None:
         gates.append(Gate("derivative-at-input", lambda case: case.d_out * curve.from_output(case.z)))
+    if dense.mixing:
+        gates.insert(1, Gate("batch-mixed", lambda case: case.upstream * curve.slope(case.z)))
     different, seen = [], []
     for gate in gates:
         values = [gate.d_z(case) for case in cases]
@@ -180,21 +184,24 @@ def _forms(names, name):
         return [
             Form("", lambda case, d_z: [d_z @ case.weight], names.read_x),
             Form("input-weight-transposed", _turned_input, names.read_x),
+            Form("wrong-shape", lambda case, d_z: [d_z @ case.weight], names.read_x_reshaped),
         ]
     if name == "weight":
         right = lambda case, d_z: [d_z.T @ case.x]  # noqa: E731
         return [
             Form("", right, names.reader("weight", turned=False), names.tag("as it is")),
             Form("weight-transposed", right, names.reader("weight", turned=True), names.tag("turned")),
+            Form("wrong-shape", right, names.reader("weight", None), names.tag("reshaped")),
         ]
     forms = [
         Form(defect, arrays, names.reader("bias", turned=turned), names.tag(tag))
-        for turned, tag in ((False, "as it is"), (True, "turned"))
+        for turned, tag in ((False, "as it is"), (True, "turned"), (None, "reshaped"))
         for defect, arrays in (("", _summed), ("bias-times-input", _times_input))
-        if names.augmented or not turned
+        if names.augmented or turned is False
     ]
     if not names.augmented:
         forms += [
+            Form("wrong-shape", _summed, names.reader("bias", None)),
             Form("bias-times-input", lambda case, d_z: [d_z.T @ case.x], names.read_bias_as_weight),
             Form("bias-not-summed", lambda case, d_z: [d_z], names.read_bias_as_batch),
             Form("bias-wrong-axis", lambda case, d_z: [d_z.sum(axis=1)], names.read_bias_as_rows),
