@@ -56,7 +56,7 @@ def test_a_defect_of_a_loss_is_named(defect):
 @pytest.mark.parametrize("defect", cases.ALL_STEP_DEFECTS)
 def test_a_defect_of_a_training_step_is_named(defect, dtype):
     examined, wrong = cases.misses(cases.step_specimens(defect, dtype))
-    assert examined == 6
+    assert examined >= 6
     assert_none(examined, wrong)
 
 

@@ -8,7 +8,7 @@ from denselayer.doctor import zoo
 from denselayer.doctor._zoo_losses import EVERY_KIND, LOSS_FAULTS
 from denselayer.doctor._zoo_networks import network_class
 from denselayer.doctor._zoo_pieces import FAULTS, STORAGE
-from denselayer.doctor._zoo_steps import STEP_FAULTS
+from denselayer.doctor._zoo_steps import OF_THE_LOSS, STEP_FAULTS
 
 HIDDEN_BY_ONE_ROW = {
     "weight-averaged",
@@ -330,3 +330,21 @@ def test_a_right_step_goes_along_the_measured_slopes():
     after = step(params, x, t, 0.1)
     grads = {name: (params[name] - after[name]) / 0.1 for name in params}
     assert gradcheck.check_gradients(lambda p: made.options["loss"](p, x, t), params, grads).ok
+
+
+@pytest.mark.parametrize("defect", [None, *(name for name in STEP_FAULTS if name not in OF_THE_LOSS)])
+def test_an_object_with_a_defect_does_not_step_as_the_right_one(defect):
+    moved = []
+    for name in (None, defect):
+        made = zoo.faulty_step([name] if name else [], form="object")
+        model, x, t = made.subject, made.options["x"], made.options["t"]
+        for _ in range(2):
+            if hasattr(model, "zero_grad"):
+                model.zero_grad()
+            y = model.forward(x)
+            model.backward(2 * (y - t) / y.size)
+            model.step()
+        moved.append({name: getattr(model, name) for name in ("W1", "b1", "W2", "b2")})
+    right, theirs = moved
+    same = all(right[k].shape == theirs[k].shape and np.allclose(right[k], theirs[k]) for k in right)
+    assert same == (defect is None)

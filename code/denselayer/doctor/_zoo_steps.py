@@ -53,6 +53,8 @@ STEP_FAULTS = {
     "bias-grown": ("bias_rows", _install(bias_rows=True)),
 }
 """For each defect the pieces that it takes, and how it is installed."""
+OF_THE_LOSS = ("summed-not-averaged", "factor-two", "other-loss")
+"""Defects of the part that an object with forward, backward and step leaves to others."""
 
 
 class Network:
@@ -63,6 +65,10 @@ class Network:
         self.sums, self.first, self.second, self.count = {}, {}, {}, 0
 
     def predict(self, params, x):
+        """The outputs."""
+        return self.forward(params, x)[0]
+
+    def forward(self, params, x):
         """The outputs, with what the backward pass needs."""
         z = x @ params["W1"] + params["b1"]
         h = value(self.activation, z)
@@ -70,12 +76,12 @@ class Network:
 
     def loss(self, params, x, t):
         """The mean squared error, over all entries."""
-        return np.mean((self.predict(params, x)[0] - t) ** 2)
+        return np.mean((self.predict(params, x) - t) ** 2)
 
-    def backward(self, params, x, t, lr):
-        """The gradients that the person computes at these parameters."""
-        order, (y, (z, h)) = self.order, self.predict(params, x)
-        d_out = (order.d_out(y, t) * order.factor(y)).astype(y.dtype)
+    def backward(self, params, x, kept, d_out, lr):
+        """The gradients that the person computes from the gradient of the outputs."""
+        order, (z, h) = self.order, kept
+        d_out = (d_out * order.factor(d_out)).astype(h.dtype)
         upper = params["W2"]
         d_upper = h.T @ d_out
         if order.updates_first:
@@ -90,7 +96,12 @@ class Network:
 
     def directions(self, params, x, t, lr):
         """What is subtracted from the parameters, before the learning rate."""
-        order, grads = self.order, self.backward(params, x, t, lr)
+        y, kept = self.forward(params, x)
+        return self.update(params, self.backward(params, x, kept, self.order.d_out(y, t), lr))
+
+    def update(self, params, grads):
+        """What the update makes of the gradients."""
+        order = self.order
         if order.keeps_sum:
             grads = {name: self.sums.get(name, 0) + gradient for name, gradient in grads.items()}
             self.sums = grads
@@ -134,7 +145,43 @@ def changing_step(network):
     return step
 
 
-def draw(seed, dtype=np.float64, inputs=3, hidden=4, outputs=2, n=5):
+def model_class(network, params):
+    """A class with ``forward``, ``backward``, ``step`` and, where nothing is forgotten, ``zero_grad``."""
+    order = network.order
+
+    class Model:
+        def __init__(self):
+            self.lr, self.grads = 0.1, {name: np.zeros_like(array) for name, array in params.items()}
+            for name, array in params.items():
+                setattr(self, name, array.copy())
+
+        def _params(self):
+            return {name: getattr(self, name) for name in params}
+
+        def forward(self, x):
+            out, self.kept = network.forward(self._params(), x)
+            self.x = x
+            return out
+
+        def backward(self, d_out):
+            new = network.backward(self._params(), self.x, self.kept, d_out, self.lr)
+            self.grads = {name: self.grads[name] + gradient for name, gradient in new.items()}
+
+        def step(self):
+            rate = order.rate(self.lr)
+            if order.clears == "too early":
+                self.grads = {name: np.zeros_like(array) for name, array in self.grads.items()}
+            for name, gradient in self.grads.items():
+                setattr(self, name, getattr(self, name) - rate * gradient)
+
+    class Clearing(Model):
+        def zero_grad(self):
+            self.grads = {name: np.zeros_like(array) for name, array in params.items()}
+
+    return Model if order.keeps_sum else Clearing
+
+
+def draw(seed, dtype=np.float64, inputs=3, hidden=4, outputs=2, n=8):
     """Draw parameters and a batch."""
     rng = np.random.default_rng(seed)
     params = {

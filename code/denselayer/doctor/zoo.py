@@ -287,16 +287,17 @@ def faulty_step(defects, *, form="returning", dtype=np.float64, activation="tanh
 
     Args:
         defects: ids of the table.
-        form: ``"returning"`` new parameters, or ``"changing"`` those that it is given.
+        form: ``"returning"`` new parameters, ``"changing"`` those that it is given, or ``"object"``, with
+            forward, backward and step.
         dtype: of the parameters.
         activation: one of `ACTIVATIONS`.
         seed: for the parameters and the batch.
 
     Returns:
-        A `Specimen`; its step is called as ``step(params, x, t, lr)``.
+        A `Specimen`; its step is called as ``step(params, x, t, lr)``, unless it is an object.
 
     Raises:
-        ValueError: these defects cannot occur together.
+        ValueError: these defects cannot occur together, or not in this form.
 
     >>> made = faulty_step(["cleared-too-early"])
     >>> step, params = made.given
@@ -307,6 +308,8 @@ def faulty_step(defects, *, form="returning", dtype=np.float64, activation="tanh
     order, taken = _zoo_steps.Order(), set()
     for defect in defects:
         slots, install = _zoo_steps.STEP_FAULTS[defect]
+        if form == "object" and defect in _zoo_steps.OF_THE_LOSS:
+            raise ValueError(f"faulty_step: {defect} is a defect of the loss, and an object has none.")
         if taken & set(slots.split()):
             raise ValueError(f"faulty_step: {defects} cannot occur together.")
         taken |= set(slots.split())
@@ -317,9 +320,12 @@ def faulty_step(defects, *, form="returning", dtype=np.float64, activation="tanh
 def _step(order, defects, form, dtype, activation, seed):
     network = _zoo_steps.Network(order, activation)
     params, x, t = _zoo_steps.draw(seed, dtype)
-    make = _zoo_steps.returning_step if form == "returning" else _zoo_steps.changing_step
-    options = {"loss": network.loss, "x": x, "t": t}
     words = f"a step, {form}, {np.dtype(dtype)}, {activation}"
+    if form == "object":
+        model = _zoo_steps.model_class(network, params)()
+        return Specimen(defects, "step", (model,), {"x": x, "t": t}, words)
+    make = _zoo_steps.returning_step if form == "returning" else _zoo_steps.changing_step
+    options = {"loss": network.loss, "x": x, "t": t, "predict": network.predict}
     return Specimen(defects, "step", (make(network), params), options, words)
 
 
@@ -423,6 +429,8 @@ def _healthy_step(rng, seed):
     order.decay = _choose(rng, (0.0, 0.0, 0.0, 0.01, 0.1))
     order.memory = _choose(rng, ("none", "none", "none", "momentum", "adam"))
     form, dtype = _choose(rng, ("returning", "changing")), _choose(rng, (np.float32, np.float64))
+    if order.memory == "none" and not order.decay and rng.integers(2):
+        form = "object"
     made = _step(order, (), form, dtype, _choose(rng, ACTIVATIONS), seed)
     words = f"healthy {seed}, {made.words}, decay {order.decay}, {order.memory}"
     return Specimen((), "step", made.given, made.options, words)
