@@ -1,8 +1,12 @@
-"""Run a notebook's code cells in a bare Python and print, as JSON, what each wrote to stdout."""
+"""Run a notebook's code cells in a bare Python and print, as JSON, what each wrote to stdout.
+
+As in Jupyter, the source of a cell can be looked up: an exercise looks for the blanks in it.
+"""
 
 import contextlib
 import io
 import json
+import linecache
 import sys
 
 
@@ -16,13 +20,18 @@ def main(path: str) -> None:
         allowed = "raises-exception" in cell["metadata"].get("tags", [])
         try:
             with contextlib.redirect_stdout(stdout):
-                exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+                exec(_compiled("".join(cell["source"]), f"<{cell['id']}>"), names)
         except Exception as error:
             if not allowed:
                 raise RuntimeError(f"cell {cell['id']}") from error
         written[cell["id"]] = stdout.getvalue()
     modules = sorted({name.split(".")[0] for name in sys.modules})
     json.dump({"written": written, "modules": modules}, sys.stdout)
+
+
+def _compiled(source: str, name: str):
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    return compile(source, name, "exec")
 
 
 if __name__ == "__main__":
