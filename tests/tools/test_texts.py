@@ -1,12 +1,14 @@
 """The words of the exercises: taken from the stored notebooks, as Markdown and as plain text."""
 
 import json
+import zipfile
 
 import pytest
 from nbformat.v4 import new_output
 
-from tools import exercises, notebooks, stale, texts
+from tools import exercises, notebooks, stale, texts, wheel
 from tools.book import load_book
+from tools.environment import ROOT
 from tools.execute import Results
 from tools.notebooks import refresh
 from tools.references import collect
@@ -220,3 +222,11 @@ def test_a_book_without_exercises_of_a_package_writes_nothing(make_book):
 
 def test_a_dict_of_texts_is_written_with_one_line_for_each():
     assert texts.dumps({"b": {}, "a": {"title": "é"}}) == '{\n "a": {\n  "title": "é"\n },\n "b": {}\n}\n'
+
+
+def test_the_wheel_holds_the_words_and_not_the_markup_that_they_are_made_from(tmp_path):
+    with zipfile.ZipFile(wheel.build(ROOT, tmp_path)) as archive:
+        names = archive.namelist()
+    path = exercises.texts_path(ROOT, load_book(ROOT).config).relative_to(ROOT / "code")
+    assert path.as_posix() in names
+    assert not [name for name in names if name.endswith(".qmd")]
