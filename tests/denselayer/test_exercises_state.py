@@ -75,6 +75,11 @@ def test_reading_makes_no_folder(place):
 def test_the_folder_is_in_the_current_one_unless_the_environment_says_otherwise(monkeypatch, tmp_path):
     monkeypatch.setenv("DENSELAYER_EXERCISES", "")
     assert _state.folder() == Path("denselayer-exercises")
+    (tmp_path / "denselayer-exercises").mkdir()
+    monkeypatch.chdir(tmp_path / "denselayer-exercises")
+    assert _state.folder() == Path("denselayer-exercises")
+    _state.write_whole(Path("state.json"), "{}")
+    assert _state.folder() == Path()
     monkeypatch.setenv("DENSELAYER_EXERCISES", "~/mine")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))

@@ -43,12 +43,12 @@ class Damaged(Exception):
 
 
 def folder() -> Path:
-    """The folder of the state and of the files to work in.
-
-    >>> folder().name == os.environ.get(VARIABLE, FOLDER) or VARIABLE in os.environ
-    True
-    """
-    return Path(os.environ.get(VARIABLE) or FOLDER).expanduser()
+    """The folder of the state and of the files to work in; the current one if it is that already."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    inside = Path.cwd().name == FOLDER and Path(FILE).exists()
+    return Path() if inside else Path(FOLDER)
 
 
 def read() -> dict[str, dict]:

@@ -58,8 +58,8 @@ def blank_answer(exercise) -> str:
 def wrapped(line, width) -> list[str]:
     """A line in pieces of a width; what follows stands below the first word, and code is left as it is.
 
-    >>> wrapped("- one two three", 9)
-    ['- one two', '  three']
+    >>> wrapped("- one two three four five", 20)
+    ['- one two three four', '  five']
     """
     indent = len(line) - len(line.lstrip())
     if len(line) <= width or indent >= 4:
