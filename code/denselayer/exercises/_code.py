@@ -1,6 +1,7 @@
 """Exercises whose answer is a function or a class: what is handed out, and how an answer is examined."""
 
 import inspect
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,7 +125,8 @@ class Answer:
         An exception of the kind ``expected`` is the result.
         """
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 result = function(*arguments)
             if inspect.isgenerator(result):
                 result = list(result)

@@ -6,7 +6,7 @@ from ._feedback import Feedback
 from ._texts import Exercise
 
 RUBRIC = re.compile(r"^[ \t]*-[ \t]+(.*(?:\n(?![ \t]*-[ \t]|[ \t]*\n).*)*)", re.MULTILINE)
-INTRODUCTION = "A full answer says"
+INTRODUCTION = "A full answer"
 
 
 class Explain(Exercise):
@@ -36,7 +36,8 @@ class Explain(Exercise):
     def points(self) -> tuple[str, ...]:
         """What a full answer says, point by point, from the solution in the book."""
         _, found, rest = self.plain.get("solution", "").partition(INTRODUCTION)
-        return tuple(" ".join(point.split()) for point in RUBRIC.findall(rest)) if found else ()
+        points = (" ".join(point.split()).rstrip(";") for point in RUBRIC.findall(rest))
+        return tuple(points) if found else ()
 
     def check(self, text, points=None) -> Feedback:
         """Show the rubric beside a text.
