@@ -71,9 +71,15 @@ def examine(subject) -> Report:
         words = f"{subject.description}: {dense.description}"
     else:
         outcome, words = examine_any(subject), subject.description
-    findings = merge(outcome.findings, _behaviour.examine(subject))
+    behaviour = [one for one in _behaviour.examine(subject) if not (subject.single and _is_usual(one))]
+    findings = merge(outcome.findings, behaviour)
     arrays = tuple(_explained(array, findings) for array in outcome.arrays)
     return Report(words, arrays, findings, outcome.notes, outcome.failed)
+
+
+def _is_usual(finding):
+    """Whether a layer for one sample keeps d_out as the gradient of its bias, which it is."""
+    return finding.defect == "view-kept" and finding.facts.get("other") == "d_out"
 
 
 def _deterministic(subject):

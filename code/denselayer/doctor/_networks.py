@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ._measured import Context, as_array, judge, measure, merged
-from ._slips import learning_rates
+from ._spellings import learning_rates
 from ._structure import Outcome, crashed
 
 BATCHES = (3, 1, 2, 5)

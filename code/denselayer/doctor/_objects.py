@@ -8,8 +8,17 @@ import io
 import numpy as np
 
 from .._validate import complaint, describe
-from ._slots import Slot, array_slots, find_gradient, is_array, looks_like_gradient
-from ._spellings import family, plain, positional, read_returned
+from ._slots import Slot, array_slots, find_gradient, find_named, is_array, looks_like_gradient
+from ._spellings import (
+    family,
+    is_input_gradient,
+    is_rate,
+    is_upstream,
+    learning_rates,
+    plain,
+    positional,
+    read_returned,
+)
 
 FORWARD = ("forward", "__call__", "forward_pass", "forward_propagation", "forwardpass", "fwd", "feedforward")
 BACKWARD = ("backward", "backward_pass", "backprop", "backward_propagation", "backwardpass", "bwd", "grad")
@@ -39,6 +48,8 @@ OUT_NAMES = (
 )
 OUT_NAMES += ("units", "neurons", "nneurons", "outputs", "hiddensize", "hidden")
 SAMPLES = 7
+RATE_GIVEN = 0.0625
+"""The learning rate that a backward pass gets if it asks for one."""
 
 
 class CannotExamineError(ValueError):
@@ -84,7 +95,7 @@ class ObjectSubject:
         self.layout = None
         self._keys = None
         self._object = duplicate(instance)
-        self._x_shape = ()
+        self._x = self._out = self._before = None
 
     @property
     def description(self):
@@ -128,25 +139,41 @@ class ObjectSubject:
         return rng.standard_normal(shape[1:] if self.single else shape).astype(self.dtype)
 
     def forward(self, x):
-        self._x_shape = np.shape(x)
-        out = quietly(getattr(self._object, self._forward), x)
-        return out[0] if isinstance(out, tuple) else out
+        self._x = x
+        self._out = output_of(self._object, x)
+        return self._out
 
     def backward(self, d_out):
-        returned = quietly(getattr(self._object, self._backward), d_out)
+        """Run the backward pass; where it updates at once, the gradients are read off the update."""
+        function = getattr(self._object, self._backward)
+        before = self.params()
+        returned = quietly(function, *backward_arguments(function, d_out, self._x, self._out))
+        self._before = before
         return self.sort(returned)
 
     def sort(self, returned):
         """Find the gradients: those that came back, and those that were stored."""
         if self._keys is None:
             shapes = {slot.name: np.shape(slot.get(self._object)) for slot in self._slots}
-            self._keys = read_returned(returned, shapes, self._x_shape)
+            self._keys = read_returned(returned, shapes, np.shape(self._x))
         gradients = {name: _part(returned, key) for name, key in self._keys.items()}
         for slot in self._slots:
             if gradients.get(slot.name) is None:
                 place = find_gradient(self._object, slot, self.names)
                 gradients[slot.name] = None if place is None else place.get(self._object)
-        return {"x": gradients.get("x")} | {name: gradients[name] for name in self.names}
+                if gradients[slot.name] is None:
+                    gradients[slot.name] = self._from_update(slot)
+        if gradients.get("x") is None:
+            gradients["x"] = find_named(self._object, is_input_gradient)
+        return {"x": gradients["x"]} | {name: gradients[name] for name in self.names}
+
+    def _from_update(self, slot):
+        """The gradient that a parameter was moved by, where the backward pass has moved it."""
+        rates = [RATE_GIVEN] if takes_rate(getattr(self._object, self._backward)) else learning_rates(self)
+        before, after = self._before[slot.name], np.asarray(slot.get(self._object))
+        if len(rates) != 1 or before.shape != after.shape or np.array_equal(before, after):
+            return None
+        return (before - after) / np.asarray(rates[0], before.dtype)
 
     def stored(self):
         """Copies of the gradients that the object keeps, whether or not it returns them too."""
@@ -272,6 +299,7 @@ def object_subject(instance, x=None):
             advice = f"Give it a method {what}, or pass two functions."
             expected = f"a class with {names[0]} and its gradients stored or returned"
             raise CannotExamineError(complaint("diagnose_layer", f"{kind} has no {what}", expected, advice))
+    _refuse_losses(instance)
     instance = duplicate(instance)
     slots = [slot for slot in array_slots(instance)]
     shape = _input_shape(instance, slots, x)
@@ -283,6 +311,16 @@ def object_subject(instance, x=None):
     subject = ObjectSubject(instance, _parameters(instance, slots, shape), shape, origin=f"the layer {kind}")
     _forget_gradients(subject)
     return subject
+
+
+def _refuse_losses(instance):
+    """A forward pass that wants a target belongs to a loss."""
+    method = getattr(instance, _method(instance, FORWARD))
+    needed = [item.name for item in positional(method) or () if item.default is item.empty]
+    if len(needed) > 1:
+        came = f"{type(instance).__name__}.forward wants {', '.join(needed)}"
+        advice = "For a loss use diagnose_loss."
+        raise CannotExamineError(complaint("diagnose_layer", came, "a forward pass of one input", advice))
 
 
 def _forget_gradients(subject):
@@ -337,16 +375,37 @@ def _probe_input(instance, slots, shape):
     return np.random.default_rng(1).standard_normal(sides).astype(dtype), n
 
 
-def _output(instance, x):
+def output_of(instance, x):
+    """The output of a forward pass: what it returns, or what it stores where it returns nothing."""
     out = quietly(getattr(instance, _method(instance, FORWARD)), x)
+    if out is None:
+        return find_named(instance, lambda name: family(name) == "out")
     return out[0] if isinstance(out, tuple) else out
+
+
+def takes_rate(function):
+    """Whether a backward pass wants a learning rate."""
+    return any(is_rate(item.name) and item.default is item.empty for item in positional(function) or ())
+
+
+def backward_arguments(function, d_out, x, out):
+    """What a backward pass wants, in its order: the upstream gradient, and perhaps x, the output, a rate."""
+    wanted = [item.name for item in positional(function) or () if item.default is item.empty]
+    if len(wanted) < 2:
+        return [d_out]
+    upstream = next((name for name in wanted if is_upstream(name)), wanted[0])
+    known = {"x": x, "z": x, "out": out}
+    return [
+        d_out if name == upstream else RATE_GIVEN if is_rate(name) else known.get(family(name), x)
+        for name in wanted
+    ]
 
 
 def _input_shape(instance, slots, x):
     """(axis of the batch, number of features, whether it takes single samples only), found by running."""
     for shape in _shapes_to_try(instance, slots, x):
         sample, n = _probe_input(instance, slots, shape)
-        out = attempt(lambda sample=sample: np.asarray(_output(duplicate(instance), sample)))
+        out = attempt(lambda sample=sample: np.asarray(output_of(duplicate(instance), sample)))
         if out is None or out.dtype.kind not in "fiu" or out.ndim > 2:
             continue
         if shape[2] or (out.ndim and out.shape[shape[0] if out.ndim > 1 else 0] == n):
@@ -359,7 +418,7 @@ def _why(instance, slots, x):
     for shape in _shapes_to_try(instance, slots, x):
         sample, _ = _probe_input(instance, slots, shape)
         try:
-            out = _output(duplicate(instance), sample)
+            out = output_of(duplicate(instance), sample)
             return f"for an input of shape {sample.shape} it returned {describe(out)}"
         except Exception as error:
             return f"for an input of shape {sample.shape}: {type(error).__name__}: {error}"
@@ -369,7 +428,7 @@ def _why(instance, slots, x):
 def _parameters(instance, slots, shape):
     """The places whose arrays the output depends on, or that are called as parameters are."""
     x, _ = _probe_input(instance, slots, shape)
-    before = np.asarray(_output(duplicate(instance), x), dtype=float)
+    before = np.asarray(output_of(duplicate(instance), x), dtype=float)
     chosen = []
     for slot in slots:
         name = slot.path[-1][1] if not slot.leaf else slot.name.rpartition(".")[2]
@@ -386,7 +445,7 @@ def _responds(instance, slot, x, before):
         return False
     try:
         slot.set(moved, value + np.random.default_rng(2).standard_normal(value.shape).astype(value.dtype))
-        after = np.asarray(_output(moved, x), dtype=float)
+        after = np.asarray(output_of(moved, x), dtype=float)
     except Exception:
         return False
     return after.shape != before.shape or not np.allclose(after, before, rtol=1e-9, atol=0, equal_nan=True)
@@ -432,11 +491,13 @@ def _ways_to_build(kind):
         weight, bias = rng.standard_normal((out_features, in_features)), rng.standard_normal(out_features)
         yield (weight, bias)[: len(needed)], {}
         yield (weight.T.copy(), bias)[: len(needed)], {}
+    if any("activation" in item.name.lower() for item in needed[2:]):
+        yield (in_features, out_features, "relu"), {}
+        yield (in_features, out_features, "tanh"), {}
     yield (in_features, out_features), {}
     yield (in_features, hidden, out_features), {}
     yield ([in_features, hidden, out_features],), {}
     yield (in_features,), {}
-    yield (in_features, out_features, "relu"), {}
     yield (in_features, out_features, 0.1), {}
     yield (), {}
 

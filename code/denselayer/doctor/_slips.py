@@ -1,13 +1,11 @@
 """From explanations to findings: which arrays a slip shows in, and what it is called there."""
 
-import re
-
 import numpy as np
 
 from ._report import Finding
+from ._spellings import learning_rates
 
 TWO = (2.0, 0.5)
-RATE = re.compile(r"^_?(lr|learning_?rate|eta|step_?size|rate)$", re.I)
 CLOSE = 1e-3
 
 
@@ -216,34 +214,3 @@ def name_constant(constant, rates=()):
 
 def _plain(number):
     return float(f"{number:.6g}")
-
-
-def learning_rates(subject):
-    """The numbers that a person calls a learning rate: attributes, defaults, globals and closures."""
-    places = []
-    for thing in getattr(subject, "sources", tuple)():
-        places.append(getattr(thing, "__dict__", {}))
-        function = getattr(thing, "__func__", thing)
-        code = getattr(function, "__code__", None)
-        if code is not None:
-            places.append(
-                {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
-            )
-            cells = function.__closure__ or ()
-            places.append(dict(zip(code.co_freevars, (_cell(cell) for cell in cells), strict=False)))
-            defaults = function.__defaults__ or ()
-            names = code.co_varnames[: code.co_argcount]
-            places.append(dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)))
-    values = [value for place in places for name, value in place.items() if RATE.match(str(name))]
-    return [
-        float(value)
-        for value in values
-        if isinstance(value, int | float) and not isinstance(value, bool) and value
-    ]
-
-
-def _cell(cell):
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None

@@ -1,5 +1,6 @@
 """Where the arrays of a person's object live: paths to parameters and to their gradients."""
 
+import inspect
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,7 +88,7 @@ def parts_of(value):
         return [(("item", key), part) for key, part in value.items()]
     if isinstance(value, list | tuple):
         return [(("item", position), part) for position, part in enumerate(value)]
-    if type(value).__module__ in ("builtins", "numpy") or (callable(value) and not hasattr(value, "forward")):
+    if type(value).__module__ in ("builtins", "numpy") or inspect.isroutine(value) or inspect.isclass(value):
         return []
     names = dict.fromkeys(vars(value)) if hasattr(value, "__dict__") else {}
     for kind in type(value).__mro__[:-1]:
@@ -187,6 +188,14 @@ def _beside(root, way, kind, key, name, names, inner=None):
             elif _is_gradient_holder(step[1]) and isinstance(part, dict | list | tuple):
                 candidates += _inside(part, (*way, step), key, local)
     return Slot(name, candidates[0]) if candidates else None
+
+
+def find_named(root, fits):
+    """The first array among the attributes of an object whose name fits, or None."""
+    for (kind, name), part in parts_of(root):
+        if kind == "attribute" and is_array(part) and fits(name):
+            return part
+    return None
 
 
 def _is_gradient_holder(name):

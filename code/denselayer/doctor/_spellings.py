@@ -32,6 +32,7 @@ FAMILIES = {
 }
 """What a name may mean, without underscores and in small letters."""
 
+RATES = {"lr", "learningrate", "eta", "stepsize", "rate"}
 UPSTREAM = {
     "delta",
     "upstream",
@@ -73,8 +74,12 @@ def family(name):
     return ""
 
 
-def stems(name):
+def stems(name, usual=True):
     """The names that ``name`` may be a gradient of, in small letters without underscores.
+
+    Args:
+        name: such as ``"d_W1"``.
+        usual: False for names that mean none of the usual things too.
 
     >>> sorted(stems("d_W1")), sorted(stems("weight_grad")), sorted(stems("beta"))
     (['w1'], ['weight'], [])
@@ -87,7 +92,7 @@ def stems(name):
     for head in ("d", "g"):
         if plain(name).startswith(head) and len(plain(name)) > 1:
             found.add(plain(name)[1:])
-    return {stem for stem in found if family(stem)}
+    return {stem for stem in found if family(stem)} if usual else found
 
 
 def is_upstream(name):
@@ -115,7 +120,16 @@ def gradient_matches(name, parameter, parameters):
     >>> gradient_matches("dW", "weight", ("weight", "bias")), gradient_matches("db", "W", ("W", "b"))
     (True, False)
     """
-    return any(matches(stem, parameter, parameters) for stem in stems(name))
+    return any(matches(stem, parameter, parameters) for stem in stems(name, usual=False))
+
+
+def is_input_gradient(name):
+    """Whether an attribute holds the gradient of the input.
+
+    >>> is_input_gradient("dinputs"), is_input_gradient("grad_input"), is_input_gradient("inputs")
+    (True, True, False)
+    """
+    return not family(name) and "x" in {family(stem) for stem in stems(name)}
 
 
 def positional(function):
@@ -208,3 +222,43 @@ def _fit(part, shape):
 
 def _closest(value, wanted):
     return max(wanted, key=lambda name: (_fit(value, wanted[name]), name == "x"))
+
+
+def is_rate(name):
+    """Whether a name means a learning rate.
+
+    >>> is_rate("lr"), is_rate("learning_rate"), is_rate("layer")
+    (True, True, False)
+    """
+    return plain(name) in RATES
+
+
+def learning_rates(subject):
+    """The numbers that a person calls a learning rate: attributes, defaults, globals and closures."""
+    places = []
+    for thing in getattr(subject, "sources", tuple)():
+        places.append(getattr(thing, "__dict__", {}))
+        function = getattr(thing, "__func__", thing)
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            places.append(
+                {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+            )
+            cells = function.__closure__ or ()
+            places.append(dict(zip(code.co_freevars, (_cell(cell) for cell in cells), strict=False)))
+            defaults = function.__defaults__ or ()
+            names = code.co_varnames[: code.co_argcount]
+            places.append(dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)))
+    values = [value for place in places for name, value in place.items() if is_rate(name)]
+    return [
+        float(value)
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and value
+    ]
+
+
+def _cell(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

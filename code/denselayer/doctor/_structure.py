@@ -34,7 +34,7 @@ def examine_dense(subject, dense) -> Outcome:
     """Examine a subject that `recognise` has taken for a dense layer or an activation."""
     cases, errors = _collect(subject, dense)
     if not cases:
-        return crashed(subject, errors)
+        return crashed(subject, [error for _, _, error in errors])
     single = np.float32 in (dense.precision, subject.dtype)
     exact = dense.curve.exact
     rtol = (SINGLE if exact and not dense.mixing else ROUGH) if single else STRICT if exact else MEASURED
@@ -71,14 +71,25 @@ def _collect(subject, dense):
         for in_features, out_features in SHAPES:
             if (in_features, out_features) != own:
                 subjects.append(subject.fresh(in_features=in_features, out_features=out_features))
-    for one in filter(None, subjects):
+    for number, one in enumerate(filter(None, subjects)):
         for n in (1,) if dense.single else BATCHES:
             rng = np.random.default_rng(100 + n)
             try:
                 cases.append(run_case(one, dense, n, rng))
             except Exception as error:
-                errors.append(error)
+                errors.append((number, n, error))
     return cases, errors
+
+
+def _stopped(errors):
+    """A finding if the passes ran for some batch sizes of a shape and stopped for others."""
+    for number in dict.fromkeys(number for number, _, _ in errors):
+        sizes = [n for one, n, _ in errors if one == number]
+        if len(sizes) < len(BATCHES):
+            error = next(error for one, _, error in errors if one == number)
+            words = f"{say_error(error)}, with a batch of {several(sizes)}"
+            return [Finding("crash", ("the backward pass",), {"other": words})]
+    return []
 
 
 def run_case(subject, dense, n, rng):
@@ -148,7 +159,7 @@ def _judge(names, dense, cases, errors, rtol):
     findings += findings_of(names, chosen, cases)
     hidden, left = _hidden(names, chosen, cases, loose)
     arrays = tuple(_verdict(names, name, chosen, missing, cases) for name in (*names.arrays,))
-    return Outcome(arrays, tuple(findings + hidden), tuple(left))
+    return Outcome(arrays, tuple(_stopped(errors) + findings + hidden), tuple(left))
 
 
 def _gates(dense, cases):
