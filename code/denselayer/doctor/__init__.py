@@ -3,6 +3,18 @@
 from ._arrays import diagnose
 from ._defects import DEFECTS
 from ._layers import diagnose_layer
+from ._losses import diagnose_loss
 from ._report import ArrayVerdict, Entry, Finding, Report
+from ._steps import diagnose_step
 
-__all__ = ["DEFECTS", "ArrayVerdict", "Entry", "Finding", "Report", "diagnose", "diagnose_layer"]
+__all__ = [
+    "DEFECTS",
+    "ArrayVerdict",
+    "Entry",
+    "Finding",
+    "Report",
+    "diagnose",
+    "diagnose_layer",
+    "diagnose_loss",
+    "diagnose_step",
+]

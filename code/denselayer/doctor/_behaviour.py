@@ -141,23 +141,33 @@ def _not_finite(subject, *batches):
 
 
 def _changed(subject, batch, _):
-    """The input, the upstream gradient, or a parameter that is not what it was."""
-    one, x, d_out = subject.clone(), batch.x.copy(), batch.d_out.copy()
+    """The input, the upstream gradient, or a parameter that is not what it was.
+
+    The inputs are of several sizes and of both signs, since a gate that is open changes nothing.
+    """
+    wide = _draw(subject, 5, rows=4 * ROWS)
+    found = {}
+    for each in (batch, wide, Batch(-8 * wide.x, wide.d_out)):
+        for finding in _changed_by(subject.clone(), each):
+            found.setdefault((finding.defect, str(finding.facts)), finding)
+    return list(found.values())
+
+
+def _changed_by(one, batch):
+    x, d_out = batch.x.copy(), batch.d_out.copy()
     before = one.params()
     one.forward(x)
     between = one.params()
     one.backward(d_out)
     after = one.params()
-    findings = []
     if not np.array_equal(x, batch.x, equal_nan=True):
-        findings.append(Finding("input-changed", ("x",)))
+        yield Finding("input-changed", ("x",))
     if not np.array_equal(d_out, batch.d_out, equal_nan=True):
-        findings.append(Finding("upstream-changed", ("d_out",)))
+        yield Finding("upstream-changed", ("d_out",))
     for one_pass, then, now in (("forward", before, between), ("backward", between, after)):
         moved = tuple(name for name in then if not np.array_equal(then[name], now[name], equal_nan=True))
         if moved:
-            findings.append(Finding("parameter-changed", moved, {"other": one_pass}))
-    return findings
+            yield Finding("parameter-changed", moved, {"other": one_pass})
 
 
 def _kept_views(subject, first, second):

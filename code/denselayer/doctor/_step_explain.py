@@ -6,11 +6,21 @@ from ._loss_fits import Fit, fit
 from ._report import Finding
 from ._spellings import family
 from ._step_calls import StepError
-from ._step_models import adaptive_rule, is_adaptive, joint, look_ahead, models, take_decay
+from ._step_models import adaptive_rule, is_adaptive, joint, look_ahead, models, shrinking, take_decay
+from ._step_order import late, own_lengths
 from ._step_patterns import other_losses, parts_of_the_batch
 
 LOOSE = 1e-3
 """The relative error of a gradient that was extrapolated to a learning rate of 0."""
+SCALES = {
+    "factor",
+    "factor-two",
+    "averaged-twice",
+    "summed-not-averaged",
+    "learning-rate-inside",
+    "sign-flipped",
+}
+"""Defects that must show at all places, and are not believed of one."""
 EXPLAINED = 0.05
 """How far the steps of an adaptive rule may be from those that were seen, in learning rates."""
 
@@ -21,22 +31,24 @@ def explain(runs, step, predict):
         return [Finding("cleared-too-early", runs.names)], [], _zeros(runs)
     if is_adaptive(runs):
         return _adaptive(runs)
-    facts = Facts(runs, step)
+    facts = Facts(runs, step, predict)
     best = _simplest(runs, facts, step)
     if best is None:
         for name, slopes in other_losses(runs, step, predict):
             best = _simplest(runs, facts, step, slopes, name)
             if best:
                 break
-    return best or _partly(runs, facts, step) or _parameter_by_parameter(runs, facts, step)
+    best = best or _clipped(runs, step) or late(runs, step) or _partly(runs, facts, step)
+    return best or own_lengths(runs, step) or _parameter_by_parameter(runs, facts, step)
 
 
 class Facts:
     """What is known of the loss: whether it is a mean, a square, and over how many outputs."""
 
-    def __init__(self, runs, step):
+    def __init__(self, runs, step, predict):
         place = runs.places[0]
-        self.outputs = max(1, place.t.size // place.rows) if place.t.dtype.kind == "f" else 1
+        shown = place.t if predict is None else np.asarray(predict(place.params, place.x))
+        self.outputs = max(1, shown.size // place.rows) if shown.dtype.kind == "f" else 1
         self.is_mean = _is_mean(step, place)
         self.is_square = _is_square(step, place)
         self.normalisers = (1 / self.outputs, 1.0)
@@ -86,11 +98,28 @@ def _simplest(runs, facts, step, patterns=None, other=""):
     for model in _all_models(runs, step):
         scale = _fit(runs, model, patterns, runs.names)
         if scale is not None:
-            findings = _findings(runs, facts, step, model, scale, other)
+            if model.decay and max(model.varies.values()) > _unsteadiness(runs, model):
+                continue
+            unit = _own_unit(model, scale)
+            findings = _findings(runs, facts, model, scale, other, unit)
+            theirs = {name: array / unit for name, array in model.gradients[0].items()}
             if not findings:
-                return findings, _notes(model, scale), model.gradients[0]
-            found.append((findings, _notes(model, scale), model.gradients[0]))
-    return min(found, key=lambda it: len(it[0])) if found else None
+                return findings, _notes(model, scale), theirs
+            found.append(
+                (len(findings) + _oddity(model, scale, findings), findings, _notes(model, scale), theirs)
+            )
+    return min(found, key=lambda it: it[0])[1:] if found else None
+
+
+def _oddity(model, scale, findings):
+    """How much less usual than the plain rule an update is, in findings.
+
+    With a momentum of any size and a part of the gradient of any size many things can be explained.
+    """
+    if not 0 < model.memory < 1:
+        return 0.0
+    moving = any(finding.defect == "updated-weight-used" for finding in findings)
+    return 0.1 + 0.9 * (abs(scale.constant) < 0.999) + 1.5 * moving
 
 
 def _all_models(runs, step):
@@ -102,6 +131,7 @@ def _all_models(runs, step):
         if without is not None:
             yield without
     yield from look_ahead(runs)
+    yield from shrinking(runs, step.takes_rate)
 
 
 def _fit(runs, model, patterns, names):
@@ -119,7 +149,7 @@ def _fit(runs, model, patterns, names):
     return fit(arrays, wanted, tolerances, [(place.rows, 1) for place in runs.places])
 
 
-def _findings(runs, facts, step, model, scale, other):
+def _findings(runs, facts, model, scale, other, unit):
     names, findings = runs.names, []
     if model.memory == 1.0:
         findings.append(Finding("not-cleared", names, {"factor": 2.0}))
@@ -133,11 +163,18 @@ def _findings(runs, facts, step, model, scale, other):
     if model.power == 2:
         rate = runs.places[0].rates[0]
         findings.append(Finding("learning-rate-inside", names, {"factor": rate, "other": f"{rate:g}"}))
-    if model.power == 0:
-        scale = Fit(float(np.sign(scale.constant)), scale.samples)
-    elif 0 < model.memory < 1 and abs(scale.constant / (1 - model.memory) - 1) < 10 * runs.tolerance:
-        scale = Fit(1.0, scale.samples)
+    scale = Fit(scale.constant / unit, scale.samples)
     return findings + _factors(runs, facts, scale, names, is_other=bool(other))
+
+
+def _own_unit(model, scale):
+    """The constant that belongs to the update and not to its gradient: an unknown rate, or dampening."""
+    constant = abs(scale.constant)
+    if model.power == 0 or (0 < model.memory < 1 and constant < 1):
+        return constant
+    if model.shrink and abs(constant + model.shrink - 1) < 1e-2 * model.shrink:
+        return constant
+    return 1.0
 
 
 def _unsteadiness(runs, model):
@@ -194,7 +231,12 @@ def _notes(model, scale):
             "constant factor cannot be seen."
         )
     if 0 < model.memory < 1:
-        notes.append(f"The update keeps {model.memory:g} of the last step: momentum.")
+        part = (
+            f" and takes {abs(scale.constant):.4g} of the new gradient" if abs(scale.constant) < 0.999 else ""
+        )
+        notes.append(f"The update keeps {model.memory:g} of the last step{part}: momentum.")
+    if model.shrink:
+        notes.append(f"Each step also takes away {model.shrink:.4g} of the parameters, whatever the rate.")
     kept = {name: share for name, share in model.decay.items() if share > 1e-6}
     if kept:
         shares = ", ".join(f"{share:.4g} for {name}" for name, share in kept.items())
@@ -202,6 +244,10 @@ def _notes(model, scale):
             f"Beside the gradient the update takes away a part of the parameters, weight decay: {shares}."
         )
     return notes
+
+
+_SIMPLER = {0.0: "one that takes the sign alone", 1.0: "AdaGrad does"}
+"""Rules without a running mean, by what they keep of the square."""
 
 
 def _adaptive(runs):
@@ -215,13 +261,33 @@ def _adaptive(runs):
         return [], notes, None
     findings = [Finding("not-cleared", runs.names, {"factor": 2.0})] if rule.keeps_sum else []
     findings += [Finding("sign-flipped", runs.names)] if rule.sign < 0 else []
-    kind = "Adam" if rule.betas[0] else "RMSProp"
+    kind = f"Adam does with {rule.betas}" if rule.betas[0] else _SIMPLER.get(rule.betas[1], "RMSProp does")
     notes = [
-        f"The update divides by the size of the gradient, as {kind} does with {rule.betas}: a factor in all "
-        "gradients cannot be seen."
+        f"The update divides by the size of the gradient, as {kind}: a factor in all gradients cannot be "
+        "seen."
     ]
     place = runs.places[0]
     return findings, notes, {name: rule.sign * array for name, array in place.slopes.items()}
+
+
+def _clipped(runs, step):
+    """Gradients that are shortened to one length where they are longer."""
+    for model in models(runs, step.takes_rate):
+        factors, lengths = [], []
+        for place, gradient in zip(runs.places, model.gradients, strict=True):
+            own, slopes = joint(gradient, place.slopes), joint(place.slopes, place.slopes)
+            factor = float(own @ slopes / (slopes @ slopes))
+            if np.abs(own - factor * slopes).max() > 10 * runs.tolerance * np.abs(own).max():
+                break
+            factors.append(factor)
+            lengths.append(factor * float(np.linalg.norm(slopes)))
+        shortened = [length for factor, length in zip(factors, lengths, strict=True) if factor < 0.999]
+        whole = [length for factor, length in zip(factors, lengths, strict=True) if 0.999 <= factor < 1.001]
+        sound = len(factors) == len(runs.places) == len(shortened) + len(whole) and len(shortened) > 1
+        if sound and np.ptp(shortened) <= 1e-3 * max(shortened) and max(whole, default=0) <= max(shortened):
+            note = f"Gradients longer than {max(shortened):.4g} are shortened to that length: clipping."
+            return [], [note], runs.places[0].slopes
+    return None
 
 
 def _partly(runs, facts, step):
@@ -248,7 +314,9 @@ def _parameter_by_parameter(runs, facts, step):
     findings = _findings_of_parts(runs, facts, model, scales, still)
     left = [name for name in runs.names if scales[name] is None and name not in still]
     findings += _by_arrays(runs, step, model, left)
-    return findings, _notes(model, Fit(1.0)), model.gradients[0]
+    named = {name for finding in findings for name in finding.where}
+    theirs = {name: array for name, array in model.gradients[0].items() if name in named or name not in left}
+    return findings, _notes(model, Fit(1.0)), theirs
 
 
 def _findings_of_parts(runs, facts, model, scales, still):
@@ -282,16 +350,16 @@ def _by_arrays(runs, step, model, left):
     whole = [name for name in left if len(runs.entries[name]) == int(np.prod(runs.shapes[name]))]
     if not whole or max(model.varies.values()) > 0.5:
         return []
-    from ._structure import diagnose
+    from .. import doctor
 
     exact = {name: array.astype(np.float64) for name, array in place.params.items()}
     grads = {name: model.gradients[0][name].reshape(runs.shapes[name]) for name in whole}
+
+    def loss(params):
+        return step.loss(exact | params, place.x, place.t)
+
     try:
-        report = diagnose(
-            lambda params: step.loss(exact | params, place.x, place.t),
-            {name: exact[name] for name in whole},
-            grads,
-        )
-    except (StepError, ValueError, TypeError):
+        report = doctor.diagnose(loss, {name: exact[name] for name in whole}, grads)
+    except (StepError, ValueError, TypeError, AttributeError):
         return []
-    return list(report.findings)
+    return [finding for finding in report.findings if finding.defect not in SCALES]

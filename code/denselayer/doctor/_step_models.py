@@ -1,6 +1,6 @@
 """Explains a row of updates as a gradient, a memory of earlier ones, and decay: which update rule is it?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise, product
 
@@ -10,7 +10,11 @@ from ._step_runs import SHRINK
 
 WEIGHTS = np.array([1 / 3, -2.0, 8 / 3])
 """What makes of the values at 1, 1/2 and 1/4 of a rate the value at 0, for a parabola."""
-ADAMS = ((0.9, 0.999), (0.9, 0.99), (0.9, 0.95), (0.5, 0.999), (0.0, 0.999), (0.0, 0.99), (0.0, 0.9))
+BETAS = ((0.9, 0.0, 0.5, 0.8, 0.95), (0.999, 0.9, 0.95, 0.98, 0.99, 0.9999, 0.0, 1.0))
+"""What is kept of the running mean and of the running square, the defaults of Adam first.
+
+(0, b) is RMSProp, (0, 0) the sign alone, and (0, 1) stands for AdaGrad, which adds up all squares.
+"""
 SURE = 1e-3
 """How far, in learning rates, the steps of a rule may be from those seen, to need no more search."""
 
@@ -28,6 +32,8 @@ class Model:
     varies: dict
     """For each parameter how much the gradient changes with the learning rate, relatively."""
     decay: dict = field(default_factory=dict)
+    shrink: float = 0.0
+    """Which part of the parameters a step takes away, whatever the learning rate is."""
 
 
 def valid(slopes):
@@ -82,7 +88,7 @@ def _guesses_of_memory(runs, directions):
                 answers.append(np.linalg.lstsq(np.stack(columns, axis=1), now, rcond=None)[0][1])
     middles = [float(np.median(answers)) for answers in found if answers]
     guesses = [guess for middle in middles for guess in (round(middle, 2), round(middle, 6))]
-    return [guess for guess in dict.fromkeys(guesses) if 1e-3 < guess < 0.995]
+    return [guess for guess in dict.fromkeys(guesses) if 0.05 <= guess < 0.995]
 
 
 def _decay_columns(runs, place):
@@ -161,6 +167,38 @@ def take_decay(runs, model):
     return Model(model.power, model.memory, gradients, model.varies, decay)
 
 
+def shrinking(runs, takes_rate):
+    """Yield the models of a step that multiplies the parameters by a number below 1."""
+    shares = []
+    for place in runs.places:
+        columns = [joint(place.slopes, place.slopes), *_decay_columns(runs, place)]
+        for updates in place.updates:
+            now = joint(updates, place.slopes)
+            if len(now) <= len(columns) + 1:
+                return
+            shares.append(np.linalg.lstsq(np.stack(columns, axis=1), now, rcond=None)[0][1:])
+    shares = np.array(shares)
+    share = float(np.median(shares))
+    if not 1e-6 < share < 0.5 or np.ptp(shares) > 0.02 * share:
+        return
+    for model in models(_without(runs, share), takes_rate):
+        yield replace(model, shrink=share)
+
+
+def _without(runs, share):
+    """The same runs, with a part of the parameters put back in each step."""
+
+    def put_back(place, updates):
+        return {name: update - share * _entries(runs, place, name) for name, update in updates.items()}
+
+    places = [
+        replace(place, updates=[put_back(place, updates) for updates in place.updates])
+        for place in runs.places
+    ]
+    rate, updates = runs.first
+    return replace(runs, places=places, first=(rate, put_back(runs.places[0], updates)))
+
+
 def is_adaptive(runs):
     """Whether the first step moves all entries equally far, as updates that divide by the gradient do."""
     place = runs.places[0]
@@ -183,12 +221,14 @@ class Adaptive:
 
 def adaptive_rule(runs):
     """The best of the usual adaptive rules, with gradients as they are or added up from step to step."""
-    found = [
-        Adaptive(*fed, 0.0, _misfit(runs, *fed, 0.0))
-        for fed in product(ADAMS, (True, False), (False, True), (1.0, -1.0))
-    ]
-    best = sorted(found, key=lambda rule: rule.error)[:4]
-    return best[0] if best[0].error < SURE else min(map(partial(_with_decay, runs), best), key=_error)
+    found = []
+    for fed in product(product(*BETAS), (True, False), (False, True), (1.0, -1.0)):
+        rule = Adaptive(*fed, 0.0, _misfit(runs, *fed, 0.0))
+        if rule.error < SURE:
+            return rule
+        found.append(rule)
+    best = sorted(found, key=_error)[:4]
+    return min(map(partial(_with_decay, runs), best), key=_error)
 
 
 def _error(rule):
@@ -220,8 +260,8 @@ def _misfit(runs, betas, corrected, keeps_sum, sign, decay):
         total = total + np.concatenate(own)
         gradient = total if keeps_sum else np.concatenate(own)
         mean = betas[0] * mean + (1 - betas[0]) * gradient
-        square = betas[1] * square + (1 - betas[1]) * gradient**2
-        fix = (1 - betas[0] ** call, 1 - betas[1] ** call) if corrected else (1.0, 1.0)
+        square = betas[1] * square + ((1 - betas[1]) or 1.0) * gradient**2
+        fix = [(1 - beta**call or 1.0) if corrected else 1.0 for beta in betas]
         step = (mean / fix[0]) / (np.sqrt(square / fix[1]) + 1e-8)
         seen = np.concatenate([updates[name] for name in runs.names]) / rate
         keep = np.concatenate(list(valid(place.slopes).values()))

@@ -1,5 +1,8 @@
 """Examines a whole training step by what it does to the parameters."""
 
+import ast
+import re
+
 import numpy as np
 
 from .._validate import complaint
@@ -9,6 +12,11 @@ from ._step_calls import FunctionStep, ObjectStep, StepError, mean_squared_error
 from ._step_explain import explain
 from ._step_runs import take_steps
 from ._subjects import subject_of
+
+ORDER = {"stale-cache", "updated-weight-used", "not-cleared"}
+"""Defects of the order in which things happen."""
+NOT_SUMMED = re.compile(r"operand with shape (\(.*?\)) doesn't match the broadcast shape (\(.*?\))")
+"""What NumPy says to an update in place with one row for each sample."""
 
 
 def diagnose_step(step, params=None, loss=None, x=None, t=None, *, predict=None) -> Report:
@@ -94,7 +102,20 @@ def _run(made, x, t):
 
 def _crashed(made, what):
     arrays = tuple(ArrayVerdict(name, "not checked") for name in made.names)
-    return Report("a training step", arrays, (Finding("crash", ("the step",), {"other": what}),), failed=True)
+    finding = _not_summed(made, what) or Finding("crash", ("the step",), {"other": what})
+    return Report("a training step", arrays, (finding,), failed=True)
+
+
+def _not_summed(made, what):
+    """The finding for an error that says that a gradient has a row for each sample, or None."""
+    shapes = NOT_SUMMED.search(what)
+    if not shapes:
+        return None
+    own, came = (ast.literal_eval(shape) for shape in shapes.groups())
+    names = [name for name, array in made.start.items() if array.shape == own]
+    if len(names) != 1 or came[-len(own) :] != own:
+        return None
+    return Finding("bias-not-summed", tuple(names), {"shape": came, "expected": own})
 
 
 def _report(runs, findings, notes, theirs):
@@ -104,24 +125,34 @@ def _report(runs, findings, notes, theirs):
         findings.append(Finding("bias-grown", (name,), facts))
     if runs.changed:
         findings.append(Finding("input-changed", runs.changed))
-    arrays = tuple(_verdict(runs, name, theirs, bool(findings)) for name in runs.names)
+    order = {name for finding in findings if finding.defect in ORDER for name in finding.where}
+    arrays = tuple(_verdict(runs, name, _shown(runs, name, theirs, order)) for name in runs.names)
     return Report("a training step", arrays, tuple(findings), tuple(notes))
 
 
-def _verdict(runs, name, theirs, is_sick):
-    """The verdict on one parameter, from the gradient that its first step must have used."""
-    slopes = runs.places[0].slopes[name]
-    keep = np.isfinite(slopes)
+def _shown(runs, name, theirs, order):
+    """(place, the gradient that a step there must have used), or None.
+
+    What is wrong with the order of steps shows at the first step from a new place, as it was taken.
+    """
+    if name in order and theirs is not None:
+        place = runs.places[1]
+        return place, place.updates[0][name] / place.rates[0]
+    return None if theirs is None or name not in theirs else (runs.places[0], theirs[name])
+
+
+def _verdict(runs, name, shown):
+    """The verdict on one parameter."""
     total = int(np.prod(runs.shapes[name]))
-    if theirs is None or not keep.any():
+    if shown is None or not np.isfinite(shown[0].slopes[name]).any():
         return ArrayVerdict(name, "cannot tell", (), 0, total)
-    numeric, seen = slopes[keep], theirs[name][keep]
+    place, theirs = shown
+    keep = np.isfinite(place.slopes[name])
+    numeric, seen = place.slopes[name][keep], theirs[keep]
     entries = tuple(_place(runs, name, keep, entry) for entry in worst_entries(seen, numeric))
-    size = max(
-        np.abs(place.slopes[other]).max(initial=0) for place in runs.places[:1] for other in runs.names
-    )
+    size = max(np.nanmax(np.abs(array), initial=0.0) for array in place.slopes.values())
     right = np.abs(seen - numeric).max() <= (1e-2 if runs.is_float32 else 1e-4) * size
-    verdict = "healthy" if right and (name not in runs.grown) else "wrong"
+    verdict = "healthy" if right and name not in runs.grown else "wrong"
     return ArrayVerdict(name, verdict, entries, int(keep.sum()), total)
 
 
