@@ -167,13 +167,13 @@ def function_subject(forward, backward, params=None, x=None):
     names = _argument_names(forward)
     choices = _given(names, params, x) if params is not None else list(_made(names, x))
     origin = f"the functions {_name(forward)} and {_name(backward)}"
-    runs, reason = [], ""
+    runs, reason, first = [], "", None
     for roles, arrays, shape in choices:
         subject = FunctionSubject(forward, backward, arrays, (roles, ()), shape, origin=origin)
         try:
             out = np.asarray(subject.forward(subject.draw_input(SAMPLES, np.random.default_rng(1))))
         except Exception as error:
-            reason = reason or f"{type(error).__name__}: {error}"
+            reason, first = reason or f"{type(error).__name__}: {error}", first or error
             continue
         if (
             out.dtype.kind in "fiu"
@@ -330,15 +330,16 @@ def _role(name, subject):
 
 
 def _shape_score(subject):
-    """How well the gradients fit their arrays; of equals, `max` takes the first."""
-    subject = subject.clone()
+    """How well the gradients fit their arrays, and which part is which; of equals, `max` takes the first."""
+    run, params = subject.clone(), subject.params()
     rng = np.random.default_rng(2)
+    sides = {side for value in params.values() for side in value.shape}
     try:
-        out = subject.forward(subject.draw_input(SAMPLES, rng))
-        gradients = subject.backward(rng.standard_normal(np.shape(out)).astype(subject.dtype))
+        out = run.forward(run.draw_input(next(n for n in range(SAMPLES, 10**6) if n not in sides), rng))
+        gradients = run.backward(rng.standard_normal(np.shape(out)).astype(run.dtype))
     except Exception:
         return -1
-    params = subject.params()
+    subject._keys = run._keys
     return sum(
         gradients[name] is not None and np.shape(gradients[name]) == params[name].shape for name in params
     )

@@ -9,7 +9,7 @@ from ._affine import recognise
 from ._mixing import recognise_mixed
 from ._networks import examine_any
 from ._report import ArrayVerdict, Finding, Report
-from ._structure import examine_dense
+from ._structure import examine_dense, say_error
 from ._subjects import CannotExamineError, subject_of
 
 CLEARER = {
@@ -21,6 +21,8 @@ CLEARER = {
     "not-finite": ("batch-size-hides",),
 }
 """What a cause explains: where it was found, these are its symptoms and no findings of their own."""
+OUR_INPUT = (ValueError, TypeError, IndexError, CannotExamineError)
+"""Errors that an input of the doctor's may have caused."""
 
 
 def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
@@ -55,8 +57,16 @@ def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
     try:
         subject = subject_of(layer, backward, params=params, x=x)
     except CannotExamineError as error:
-        return Report("nothing could be run", notes=(str(error),), failed=True)
+        return _not_examined(error)
     return examine(subject)
+
+
+def _not_examined(error):
+    """The report on what could not be run; an error that no input can have caused is a finding."""
+    findings = ()
+    if error.error is not None and not isinstance(error.error, OUR_INPUT):
+        findings = (Finding("crash", ("the forward pass",), {"other": say_error(error.error)}),)
+    return Report("nothing could be run", findings=findings, notes=(str(error),), failed=True)
 
 
 def examine(subject) -> Report:

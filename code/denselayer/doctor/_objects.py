@@ -4,6 +4,8 @@ import contextlib
 import copy
 import inspect
 import io
+import os
+import sys
 
 import numpy as np
 
@@ -53,12 +55,23 @@ RATE_GIVEN = 0.0625
 
 
 class CannotExamineError(ValueError):
-    """What was handed over cannot be run in any of the usual ways."""
+    """What was handed over cannot be run in any of the usual ways.
+
+    ``error`` is the exception of the person's own code, where that is the reason.
+    """
+
+    def __init__(self, message, error=None):
+        super().__init__(message)
+        self.error = error
 
 
 def quietly(function, *args, **kwargs):
-    """Call a person's function without its prints and without the warnings of NumPy."""
-    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+    """Call a person's function without its prints and without the warnings of NumPy.
+
+    In a child process the prints are captured, and counted, outside.
+    """
+    place = sys.stdout if "DENSELAYER_CHILD" in os.environ else io.StringIO()
+    with contextlib.redirect_stdout(place), np.errstate(all="ignore"):
         return function(*args, **kwargs)
 
 
@@ -150,6 +163,15 @@ class ObjectSubject:
         returned = quietly(function, *backward_arguments(function, d_out, self._x, self._out))
         self._before = before
         return self.sort(returned)
+
+    def learn_keys(self):
+        """Find out which returned part is which gradient, with a batch size that is no other side."""
+        run, n = self.clone(), _samples(self._slots, self._pristine)
+        rng = np.random.default_rng(1)
+        out = attempt(run.forward, run.draw_input(n, rng))
+        if out is not None:
+            attempt(run.backward, rng.standard_normal(np.shape(out)).astype(self.dtype))
+            self._keys = run._keys
 
     def sort(self, returned):
         """Find the gradients: those that came back, and those that were stored."""
@@ -304,12 +326,14 @@ def object_subject(instance, x=None):
     slots = [slot for slot in array_slots(instance)]
     shape = _input_shape(instance, slots, x)
     if shape is None:
-        reason = _why(instance, slots, x)
+        reason, error = _why(instance, slots, x)
         advice = "Pass an input that it takes: diagnose_layer(layer, x=x)."
         came = f"{kind}.{_method(instance, FORWARD)} ran on no input that was tried ({reason})"
-        raise CannotExamineError(complaint("diagnose_layer", came, "a forward pass of one batch", advice))
+        message = complaint("diagnose_layer", came, "a forward pass of one batch", advice)
+        raise CannotExamineError(message, error)
     subject = ObjectSubject(instance, _parameters(instance, slots, shape), shape, origin=f"the layer {kind}")
     _forget_gradients(subject)
+    subject.learn_keys()
     return subject
 
 
@@ -414,15 +438,15 @@ def _input_shape(instance, slots, x):
 
 
 def _why(instance, slots, x):
-    """The error of the first try, in words."""
+    """The error of the first try, in words and as it came."""
     for shape in _shapes_to_try(instance, slots, x):
         sample, _ = _probe_input(instance, slots, shape)
         try:
             out = output_of(duplicate(instance), sample)
-            return f"for an input of shape {sample.shape} it returned {describe(out)}"
+            return f"for an input of shape {sample.shape} it returned {describe(out)}", None
         except Exception as error:
-            return f"for an input of shape {sample.shape}: {type(error).__name__}: {error}"
-    return "no input could be thought of"
+            return f"for an input of shape {sample.shape}: {type(error).__name__}: {error}", error
+    return "no input could be thought of", None
 
 
 def _parameters(instance, slots, shape):
@@ -469,7 +493,8 @@ def build(kind, x=None):
         raise error
     came = f"{kind.__name__} could not be made ({type(error).__name__}: {error})"
     advice = "Make one yourself and pass it: diagnose_layer(Layer(3, 2))."
-    raise CannotExamineError(complaint("diagnose_layer", came, "a class to call as Layer(3, 2)", advice))
+    message = complaint("diagnose_layer", came, "a class to call as Layer(3, 2)", advice)
+    raise CannotExamineError(message, error)
 
 
 def _ways_to_build(kind):

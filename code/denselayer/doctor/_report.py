@@ -55,6 +55,8 @@ class Finding:
     defect: str
     where: tuple[str, ...] = ()
     facts: dict = field(default_factory=dict)
+    formulas: tuple[str, str] = ("", "")
+    """What was computed and what is right, in the names and the storage of the person, where known."""
 
     def __post_init__(self):
         if self.defect not in DEFECTS:
@@ -72,13 +74,13 @@ class Finding:
 
     @property
     def computed(self) -> str:
-        """The formula that was computed instead."""
-        return DEFECTS[self.defect].wrong
+        """The formula that was computed instead, or one like it."""
+        return self.formulas[0] or DEFECTS[self.defect].wrong
 
     @property
     def right(self) -> str:
         """The formula that belongs there."""
-        return DEFECTS[self.defect].right
+        return self.formulas[1] or DEFECTS[self.defect].right
 
     @property
     def change(self) -> str:
@@ -88,12 +90,23 @@ class Finding:
     def _say(self, template):
         return fill(template, self.where or ("the layer",), self.facts)
 
+    def rows(self):
+        """What there is to say, as (label, text, whether it is code)."""
+        code = [
+            ("computed" if self.formulas[0] else "such as", self.computed, True),
+            ("right", self.right, True),
+        ]
+        about_formulas = DEFECTS[self.defect].group != "files"
+        return [
+            ("seen", self.evidence, False),
+            *(code if about_formulas else []),
+            ("change", self.change, False),
+        ]
+
     def __str__(self):
         lines = [f"{self.name} [{self.defect}]"]
-        rows = [("seen", self.evidence), ("computed", self.computed), ("right", self.right)]
-        for label, text in [*rows, ("change", self.change)]:
-            if text:
-                lines += _paragraph(f"  {label + ':':<10}", text)
+        for label, text, _ in self.rows():
+            lines += _paragraph(f"  {label + ':':<10}", text)
         return "\n".join(lines)
 
     def to_json(self) -> dict:
@@ -278,10 +291,8 @@ def _paragraph(label, text):
 
 def _html_finding(finding):
     rows = [
-        ("seen", escape(finding.evidence)),
-        ("computed", f"<code>{escape(finding.computed)}</code>"),
-        ("right", f"<code>{escape(finding.right)}</code>"),
-        ("change", escape(finding.change)),
+        (label, f"<code>{escape(text)}</code>" if code else escape(text))
+        for label, text, code in finding.rows()
     ]
     items = "".join(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in rows)
     return f"<p><strong>{escape(finding.name)}</strong></p>\n<dl>{items}</dl>\n"

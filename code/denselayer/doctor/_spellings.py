@@ -208,7 +208,7 @@ def _orders(names, length):
 
 
 def _fit(part, shape):
-    """How well a gradient fits an array: its shape, the transpose, the same rank, a shared axis."""
+    """How well a gradient fits an array: its shape, the transpose, its size, its rank, a shared axis."""
     if part is None:
         return 0.5
     came = np.shape(part)
@@ -216,6 +216,8 @@ def _fit(part, shape):
         return 4.0
     if came == shape[::-1] or came == tuple(side for side in shape if side != 1):
         return 3.0
+    if np.size(part) == np.prod(shape) and np.size(part) > 1:
+        return 2.0
     shared = len(set(came) & set(shape)) / (1 + len(came))
     return shared + (0.5 if len(came) == len(shape) else 0.0)
 
