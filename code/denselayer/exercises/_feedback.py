@@ -1,5 +1,6 @@
 """What a check answers: one sentence first, then what helps to mend it."""
 
+import textwrap
 from dataclasses import asdict, dataclass
 
 STATUSES = (
@@ -14,6 +15,7 @@ STATUSES = (
     "correct",
 )
 """In the order in which a check looks: the first that applies is what it says."""
+WIDTH = 88
 MARKS = {"correct": "✓", "written": "✎", "not attempted": "○"}
 
 
@@ -52,11 +54,13 @@ class Feedback:
         return self.status == "correct"
 
     def __str__(self):
-        lines = [f"{MARKS.get(self.status, '✗')} {self.headline}"]
-        lines += [f"  {line}" for detail in self.details for line in detail.splitlines()]
+        lines = [_wrapped(self.headline, f"{MARKS.get(self.status, '✗')} ", "  ")]
+        for detail in self.details:
+            lines += [_wrapped(line, "  ", "  ") for line in detail.splitlines()]
         if self.example:
             lines += ["  For example:", *(f"    {line}" for line in self.example.splitlines())]
-        lines += [f"  [ ] {number}. {point}" for number, point in enumerate(self.points, start=1)]
+        for number, point in enumerate(self.points, start=1):
+            lines.append(_wrapped(point, f"  [ ] {number}. ", "         "))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -64,3 +68,10 @@ class Feedback:
     def to_json(self) -> dict:
         """The feedback as plain values for `json.dumps`; `passed` included."""
         return asdict(self) | {"passed": self.passed}
+
+
+def _wrapped(text, first, rest):
+    if text.startswith("    "):  # a line of code
+        return first + text
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, **options)
