@@ -452,7 +452,7 @@ def _why(instance, slots, x):
 def _parameters(instance, slots, shape):
     """The places whose arrays the output depends on, or that are called as parameters are."""
     x, _ = _probe_input(instance, slots, shape)
-    before = np.asarray(output_of(duplicate(instance), x), dtype=float)
+    before = np.asarray(output_of(duplicate(instance), x.copy()), dtype=float)
     chosen = []
     for slot in slots:
         name = slot.path[-1][1] if not slot.leaf else slot.name.rpartition(".")[2]
@@ -469,7 +469,7 @@ def _responds(instance, slot, x, before):
         return False
     try:
         slot.set(moved, value + np.random.default_rng(2).standard_normal(value.shape).astype(value.dtype))
-        after = np.asarray(output_of(moved, x), dtype=float)
+        after = np.asarray(output_of(moved, x.copy()), dtype=float)
     except Exception:
         return False
     return after.shape != before.shape or not np.allclose(after, before, rtol=1e-9, atol=0, equal_nan=True)
