@@ -91,6 +91,7 @@ def test_package_exports_its_modules_and_its_version():
             "bench",
             "cost",
             "data",
+            "doctor",
             "training",
         ]
     )
