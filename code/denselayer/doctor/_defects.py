@@ -77,7 +77,7 @@ _ARRAYS = (
         "A gradient has the shape of its parameter, here {expected}. For a weight (out, in) and a batch in "
         "rows it is d_out.T @ x; for a weight (in, out) it is x.T @ d_out.",
         "A weight that is not square stops with a shape error at the first update. A square one runs on with "
-        "wrong steps, and nothing says so.",
+        "wrong steps: the loss may fall for a while, and then it grows.",
         "A layer whose weight is not square shows it by its shape; on a square one, the gradient check.",
     ),
     Defect(
@@ -91,7 +91,7 @@ _ARRAYS = (
         "Send d_out back through the weight the other way than forward. For a weight (out, in) and a "
         "batch in rows it is d_out @ weight; for a weight (in, out) it is d_out @ weight.T.",
         "The layer itself learns from a right gradient, but all layers below it get a wrong one. In a "
-        "network of one layer nothing can be seen.",
+        "network of one layer nothing can be seen; in a deeper one the loss may fall as low all the same.",
         "A layer that is not square cannot run it; on a square one, the gradient check of x with a weight "
         "that is not symmetric.",
     ),
@@ -255,7 +255,8 @@ _ARRAYS = (
         "Sum over the axis of the batch, not over that of the units, so that the shape is {expected}: axis=0 "
         "for a batch in rows, axis=1 for a batch in columns.",
         "It stops with a shape error unless the batch has as many rows as the layer has units, or one row. "
-        "Where it runs, the biases move by the numbers of samples and not of units.",
+        "Where it runs, the biases move by the numbers of samples and not of units, and the loss ends "
+        "higher.",
         "A batch with another number of rows than the layer has units.",
     ),
     Defect(
@@ -268,7 +269,7 @@ _ARRAYS = (
         "summed.",
         "The input of the bias is 1, whatever x is. Sum d_out alone: d_out.sum(axis=0) for a batch in rows.",
         "The bias follows the inputs and not the errors alone, so it need not come to its right value, "
-        "however long the training.",
+        "however long the training. The loss may fall at first and rise later.",
         "A gradient check of the bias with inputs that are not 1.",
     ),
     Defect(
@@ -359,8 +360,8 @@ _GATES = (
         "applied once more inside the derivative; this shows in {where}.",
         "Give the derivative the pre-activation z. If only the output a is kept, use the formula for it: "
         "a * (1 - a) for the sigmoid, 1 - a**2 for tanh.",
-        "Nothing stops. Units that are saturated get far too large a gradient, since the derivative never "
-        "sees a large number.",
+        "Nothing stops, and the loss may fall, to end higher. Units that are saturated get far too large a "
+        "gradient, since the derivative never sees a large number.",
         "A gradient check with pre-activations of about 1 and more in magnitude.",
     ),
     Defect(
@@ -401,8 +402,8 @@ _LOSSES = (
         "The softmax is applied two times, to the logits and again to their probabilities; this shows in "
         "{where}.",
         "Give the loss the logits. A cross entropy that takes logits has the softmax inside.",
-        "It trains, but slowly: the second softmax sees numbers between 0 and 1 only, so the loss cannot "
-        "come near zero, however right the network is.",
+        "The loss falls and stays far above zero, however right the network is: the second softmax sees "
+        "numbers between 0 and 1 only.",
         "Large logits for the right class: the loss must go to zero.",
     ),
     Defect(
@@ -416,7 +417,7 @@ _LOSSES = (
         "Multiply by the Jacobian of the softmax. Together with the logarithm it becomes short: "
         "(p - one_hot) / n.",
         "Only the logit of the right class is pushed, and the harder the less likely it is, so the first "
-        "steps can be far too long.",
+        "steps can be far too long. The loss may fall, and it ends higher.",
         "A gradient check. Or the sum of the gradient over the classes: it must be zero in every row.",
     ),
     Defect(
@@ -524,8 +525,8 @@ _STATE = (
         "The gradient of {where} is that of another call: it was computed with {other}.",
         "Store what the backward pass needs in every forward pass, on the object itself, and never in the "
         "class or in a global variable.",
-        "The first step is right and the later ones are not: with shuffled batches the gradients belong to "
-        "other samples.",
+        "The first step is right and the later ones are not: the gradients belong to other samples. The loss "
+        "may still fall, and it ends higher.",
         "Two forward passes with different inputs, then a backward pass.",
     ),
     Defect(
@@ -537,7 +538,7 @@ _STATE = (
         "After the call the array {where} that you were given is not what it was.",
         "Make a new array: x = x - x.mean(axis=0) in place of x -= x.mean(axis=0).",
         "The data themselves change from step to step. The same batch is no longer the same in the next "
-        "epoch.",
+        "epoch, so the loss stays high.",
         "Keep a copy of every array that goes in, and compare afterwards.",
     ),
     Defect(
@@ -573,8 +574,8 @@ _STATE = (
         "After one step {where} has the shape {shape}; before it was {expected}.",
         "Sum the gradient over the batch, and update in place (bias -= ...), which refuses to change a "
         "shape.",
-        "The first step runs. From then on each row has a bias of its own, and a batch of another size stops "
-        "with a shape error.",
+        "The loss falls, lower perhaps than it should: each row of the batch has a bias of its own from "
+        "the first step on. A batch of another size stops with a shape error.",
         "Compare the shapes of the parameters before and after one step.",
     ),
     Defect(
@@ -648,8 +649,8 @@ _NUMBERS = (
         "batch normalisation.",
         "Treat each row by itself. Look for a mean, a maximum, a norm or a sort over the whole array or over "
         "axis 0 where axis 1 was meant.",
-        "The prediction for a sample depends on its neighbours, so it differs between training and use, and "
-        "with the size of the batch.",
+        "The loss falls and may end higher. The prediction for a sample depends on its neighbours, so it "
+        "differs between training and use, and with the size of the batch.",
         "Change one row of the input, and look at the other rows of the output.",
     ),
 )
