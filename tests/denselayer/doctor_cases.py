@@ -26,22 +26,28 @@ FROM_ARRAYS = {
 """What can be told from arrays alone; of the others `diagnose` may only say that they are wrong."""
 
 
-def layer_specimens(defect, dtype):
-    """A layer with this defect in every shape, storage and form in which it makes sense."""
-    for number, (sizes, storage, form) in enumerate(product(SHAPES, STORAGE, FORMS)):
-        options = {"in_features": sizes[0], "out_features": sizes[1]}
-        options |= {"storage": storage, "form": form, "dtype": dtype}
-        if zoo.can_have(defect, **options):
-            yield zoo.faulty([defect], seed=number, **options)
+def layer_specimens(defect, dtype, seed=0, forms=1):
+    """A layer with this defect in every shape and storage in which it makes sense, and in turn in every form.
+
+    ``forms`` is how many of the forms each shape and storage is made in.
+    """
+    turn = seed + DTYPES.index(dtype)
+    for number, (sizes, storage) in enumerate(product(SHAPES, STORAGE)):
+        options = {"in_features": sizes[0], "out_features": sizes[1], "storage": storage, "dtype": dtype}
+        fitting = [form for form in FORMS if zoo.can_have(defect, form=form, **options)]
+        for more in range(min(forms, len(fitting))):
+            turn += 1
+            form = fitting[(turn + number // len(STORAGE)) % len(fitting)]
+            yield zoo.faulty([defect], form=form, seed=100 * seed + number + 10 * more, **options)
 
 
-def array_specimens(defect, dtype):
+def array_specimens(defect, dtype, seed=0):
     """A loss with its gradients, in every shape and storage."""
     for number, (sizes, storage) in enumerate(product(SHAPES, STORAGE)):
         options = {"in_features": sizes[0], "out_features": sizes[1]}
         options |= {"storage": storage, "form": "loss", "dtype": dtype}
         if zoo.can_have(defect, **options):
-            yield zoo.faulty([defect], seed=number, **options)
+            yield zoo.faulty([defect], seed=100 * seed + number, **options)
 
 
 def activation_specimens(defect):
@@ -67,7 +73,7 @@ def step_specimens(defect, dtype):
         yield zoo.faulty_step([defect], form=form, activation=activation, dtype=dtype, seed=len(activation))
 
 
-def pair_specimens(one, other, count=4):
+def pair_specimens(one, other, count=2, seed=0):
     """Layers that have both defects, in a few of the forms, storages and dtypes in which they fit."""
     fitting = []
     for sizes, storage, form, dtype in product(SHAPES, STORAGE, FORMS, DTYPES):
@@ -75,9 +81,9 @@ def pair_specimens(one, other, count=4):
         options |= {"storage": storage, "form": form, "dtype": dtype}
         if all(zoo.can_have(defect, **options) for defect in (one, other)):
             fitting.append(options)
-    rng = np.random.default_rng([len(one), len(other), len(fitting)])
+    rng = np.random.default_rng([len(one), len(other), len(fitting), seed])
     for number in rng.choice(len(fitting), min(count, len(fitting)), replace=False):
-        yield zoo.faulty([one, other], seed=int(number), **fitting[number])
+        yield zoo.faulty([one, other], seed=100 * seed + int(number), **fitting[number])
 
 
 def loss_pair_specimens(one, other):

@@ -22,7 +22,7 @@ def judged(specimens):
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_two_defects_of_a_layer(part):
-    judged(specimen for pair in PAIRS[part::PARTS] for specimen in cases.pair_specimens(*pair, count=2))
+    judged(specimen for pair in PAIRS[part::PARTS] for specimen in cases.pair_specimens(*pair))
 
 
 def test_two_defects_of_a_loss():
