@@ -6,6 +6,7 @@ import numpy as np
 
 from . import _behaviour
 from ._affine import recognise
+from ._chain import examine_chain, recognise_chain
 from ._mixing import recognise_mixed
 from ._networks import examine_any
 from ._report import ArrayVerdict, Finding, Report
@@ -80,7 +81,9 @@ def examine(subject) -> Report:
         outcome = examine_dense(subject, dense)
         words = f"{subject.description}: {dense.description}"
     else:
-        outcome, words = examine_any(subject), subject.description
+        chain = recognise_chain(subject)
+        words = subject.description if chain is None else f"{subject.description}: {chain.description}"
+        outcome = examine_any(subject) if chain is None else examine_chain(subject, chain)
     behaviour = [one for one in _behaviour.examine(subject) if not (subject.single and _is_usual(one))]
     findings = merge(outcome.findings, behaviour)
     arrays = tuple(_explained(array, findings) for array in outcome.arrays)

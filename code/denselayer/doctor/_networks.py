@@ -6,7 +6,7 @@ import numpy as np
 
 from ._measured import Context, as_array, judge, measure, merged
 from ._spellings import learning_rates
-from ._structure import Outcome, crashed
+from ._structure import Outcome, crashed, theirs
 
 BATCHES = (3, 1, 2, 5)
 
@@ -20,7 +20,7 @@ def examine_any(subject) -> Outcome:
             for name, result in _measure(subject, n, np.random.default_rng(200 + n), softmax).items():
                 measured.setdefault(name, []).append(result)
         except Exception as error:
-            errors.append(error)
+            errors.append(theirs(error))
     if not measured:
         return crashed(subject, errors)
     context = Context(

@@ -143,7 +143,7 @@ def array_slots(root):
 
 def _name_of(path):
     """The last names of a path, without the containers that only hold parameters."""
-    keys = [key for _, key in path if plain(key) not in ("params", "parameters", "modules")]
+    keys = [key for _, key in path if plain(key) not in ("p", "param", "params", "parameters", "modules")]
     return ".".join(map(str, keys)) or "array"
 
 

@@ -1,13 +1,16 @@
 """Examine a dense layer or an activation: its passes on many shapes, and the slips that explain them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from ._affine import draw_weight, parts_of
-from ._explain import Case, Form, Gate, Target, explain
+from ._explain import Case, Target, explain
+from ._hypotheses import forms_of, gates_of
 from ._measured import several
 from ._mixing import mixing_matrix
+from ._objects import CannotExamineError
 from ._report import ArrayVerdict, Finding, worst_entries
 from ._slips import Names, findings_of
 
@@ -16,6 +19,8 @@ SHAPES = ((4, 4), (5, 3), (2, 5))
 """(in_features, out_features) that are tried besides the layer's own."""
 STRICT, MEASURED, SINGLE, ROUGH = 1e-9, 1e-7, 3e-5, 3e-4
 """What is tolerated: in float64, with measured slopes, in float32, and in float32 with measured slopes."""
+OWN = str(Path(__file__).parent / "_").replace("\\", "/")
+"""How the paths of the doctor's own modules begin; those of the zoo stand for a person's code."""
 HEALTHY = 2e-6
 """Up to this relative difference a float64 gradient is right, as in a gradient check."""
 
@@ -52,14 +57,28 @@ def crashed(subject, errors) -> Outcome:
 
 def say_error(error):
     """An exception in words, with the line of the person's file where it was raised."""
-    place = ""
-    step = error.__traceback__
-    while step is not None:
-        path = step.tb_frame.f_code.co_filename
-        if "denselayer/doctor" not in path and "numpy" not in path:
-            place = f" (line {step.tb_lineno} of {path.rpartition('/')[2]})"
-        step = step.tb_next
+    steps = _their_steps(error)
+    place = f" (line {steps[-1][1]} of {steps[-1][0].rpartition('/')[2]})" if steps else ""
     return f"{type(error).__name__}: {error}{place}"
+
+
+def theirs(error):
+    """The exception if the person's code took part in it; one of the doctor itself is raised."""
+    if not _their_steps(error) and not isinstance(error, CannotExamineError):
+        raise error
+    return error
+
+
+def _their_steps(error):
+    """(file, line) of the steps of a traceback that lie in the person's code."""
+    found, step = [], error.__traceback__
+    while step is not None:
+        path = step.tb_frame.f_code.co_filename.replace("\\", "/")
+        own = path.startswith(OWN) and not path.startswith(f"{OWN}zoo")
+        if not own and "/numpy/" not in path:
+            found.append((path, step.tb_lineno))
+        step = step.tb_next
+    return found
 
 
 def _collect(subject, dense):
@@ -77,7 +96,7 @@ def _collect(subject, dense):
             try:
                 cases.append(run_case(one, dense, n, rng))
             except Exception as error:
-                errors.append((number, n, error))
+                errors.append((number, n, theirs(error)))
     return cases, errors
 
 
@@ -141,100 +160,25 @@ def _judge(names, dense, cases, errors, rtol):
     """Verdicts and findings from the cases."""
     targets, findings, missing = [], [], {}
     for name in names.pieces:
-        slip = _absent(names, name, cases)
+        slip = absent(names, name, cases)
         if slip is None:
-            targets.append(Target(name, _forms(names, name)))
+            targets.append(Target(name, forms_of(names, name)))
         else:
             missing[name] = slip
             findings += [slip] if isinstance(slip, Finding) else []
-    chosen = explain(targets, _gates(dense, cases), cases, rtol)
+    chosen = explain(targets, gates_of(dense, cases), cases, rtol)
     loose = max(HEALTHY, rtol)
-    for name, explanation in chosen.items():
-        if explanation is None or explanation.cost:
-            right = explain([Target(name, _forms(names, name)[:1])], _gates(dense, cases)[:1], cases, loose)[
-                name
-            ]
-            if right is not None and not right.cost and explanation is None:
-                chosen[name] = right
+    for name in [name for name, explanation in chosen.items() if explanation is None]:
+        target = Target(name, forms_of(names, name)[:1])
+        right = explain([target], gates_of(dense, cases)[:1], cases, loose)[name]
+        chosen[name] = right if right is not None and not right.cost else None
     findings += findings_of(names, chosen, cases)
     hidden, left = _hidden(names, chosen, cases, loose)
     arrays = tuple(_verdict(names, name, chosen, missing, cases) for name in (*names.arrays,))
     return Outcome(arrays, tuple(_stopped(errors) + findings + hidden), tuple(left))
 
 
-def _gates(dense, cases):
-    """All ways to get d_z, the right one first, without those that cannot be told from an earlier one."""
-    curve = dense.curve
-    right = Gate("", lambda case: case.d_out * curve.slope(case.z))
-    missing = Gate("gate-missing", lambda case: case.d_out)
-    gates = [
-        right,
-        Gate("gate-on-upstream", lambda case: case.d_out * curve.slope(case.d_out)),
-        missing,
-        Gate("gate-twice", lambda case: case.d_out * curve.slope(case.z) ** 2),
-        Gate("derivative-at-output", lambda case: case.d_out * curve.slope(curve.value(case.z))),
-    ]
-    if curve.from_output is not None:
-        gates.append(Gate("derivative-at-input", lambda case: case.d_out * curve.from_output(case.z)))
-    if dense.mixing:
-        gates.insert(1, Gate("batch-mixed", lambda case: case.upstream * curve.slope(case.z)))
-    different, seen = [], []
-    for gate in gates:
-        values = [gate.d_z(case) for case in cases]
-        if not any(all(map(np.allclose, values, other)) for other in seen):
-            different.append(gate)
-            seen.append(values)
-    if missing in different:
-        different.append(Gate("epsilon-in-derivative", right.d_z, missing.d_z))
-    return different
-
-
-def _forms(names, name):
-    """The ways to get one gradient from d_z, the right one first."""
-    if name == "x":
-        return [
-            Form("", lambda case, d_z: [d_z @ case.weight], names.read_x),
-            Form("input-weight-transposed", _turned_input, names.read_x),
-            Form("wrong-shape", lambda case, d_z: [d_z @ case.weight], names.read_x_reshaped),
-        ]
-    if name == "weight":
-        right = lambda case, d_z: [d_z.T @ case.x]  # noqa: E731
-        return [
-            Form("", right, names.reader("weight", turned=False), names.tag("as it is")),
-            Form("weight-transposed", right, names.reader("weight", turned=True), names.tag("turned")),
-            Form("wrong-shape", right, names.reader("weight", None), names.tag("reshaped")),
-        ]
-    forms = [
-        Form(defect, arrays, names.reader("bias", turned=turned), names.tag(tag))
-        for turned, tag in ((False, "as it is"), (True, "turned"), (None, "reshaped"))
-        for defect, arrays in (("", _summed), ("bias-times-input", _times_input))
-        if names.augmented or turned is False
-    ]
-    if not names.augmented:
-        forms += [
-            Form("wrong-shape", _summed, names.reader("bias", None)),
-            Form("bias-times-input", lambda case, d_z: [d_z.T @ case.x], names.read_bias_as_weight),
-            Form("bias-not-summed", lambda case, d_z: [d_z], names.read_bias_as_batch),
-            Form("bias-wrong-axis", lambda case, d_z: [d_z.sum(axis=1)], names.read_bias_as_rows),
-        ]
-    return forms
-
-
-def _turned_input(case, d_z):
-    square = case.weight.shape[0] == case.weight.shape[1]
-    return [d_z @ case.weight.T] if square else []
-
-
-def _summed(case, d_z):
-    return [d_z.sum(axis=0)]
-
-
-def _times_input(case, d_z):
-    forms = [d_z.T @ case.x.sum(axis=1), d_z.T @ case.x.mean(axis=1)]
-    return [*forms, (d_z * case.x).sum(axis=0)] if d_z.shape == case.x.shape else forms
-
-
-def _absent(names, name, cases):
+def absent(names, name, cases):
     """A finding for a gradient that is missing, zero or not finite; a note where it may be missing."""
     values = [names.raw(name, case) for case in cases]
     where = (names.shown(name),)
@@ -260,19 +204,15 @@ def _hidden(names, chosen, cases, rtol):
         if shape is not None:
             findings.append(shape)
             continue
-        target = [Target(name, _forms(names, name)[:1])]
+        target = [Target(name, forms_of(names, name)[:1])]
         single = [case for case in cases if case.n == 1]
-        right = Gate("", _gates_right(names)) if single else None
+        right = gates_of(names.dense, single)[0] if single else None
         if single and len(single) < len(cases):
             alone = explain(target, [right], single, rtol)[name]
             if alone is not None and not alone.cost:
                 facts = {"n": several(sorted({case.n for case in cases if case.n > 1}))}
                 findings.append(Finding("batch-size-hides", (names.shown(name),), facts))
     return findings, notes
-
-
-def _gates_right(names):
-    return lambda case: case.d_out * names.dense.curve.slope(case.z)
 
 
 def _misshapen(names, name, cases):
