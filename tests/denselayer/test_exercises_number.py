@@ -55,6 +55,41 @@ def test_a_number_that_is_rounded_too_much_is_told_so():
     assert "more digits" in feedback.headline
 
 
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        (2**0.5 / 10, 0.141),
+        (Fraction(1, 44), 0.0227),
+        (Fraction(4, 3), 1.33),
+        (1e-7 / 3, 3.33e-8),
+        (999.5, 1000),
+    ],
+)
+def test_three_digits_are_enough_wherever_the_point_stands(value, answer):
+    assert Number("digits", Part("p", value)).check(answer).passed
+    assert Number("digits", Part("p", -value)).check(-answer).passed
+
+
+@pytest.mark.parametrize(
+    ("value", "answer", "says"),
+    [
+        (8_192_000, 8_200_000, "8,200,000 is `p` with too few digits. The exact number is asked."),
+        (Fraction(1, 44), 0.02, "0.02 is `p` with too few digits. Give more digits, or the fraction."),
+        (Fraction(1, 44), 0.022, "0.022 is `p` with too few digits. Give more digits, or the fraction."),
+        (Fraction(1, 44), "1/40", "`p` is not 0.025."),
+        (784, 800, "800 is `p` with too few digits. The exact number is asked."),
+        (784, 783, "`p` is not 783."),
+    ],
+)
+def test_rounded_is_said_only_of_what_is_rounded(value, answer, says):
+    assert Number("digits", Part("p", value)).check(answer).headline == says
+
+
+@pytest.mark.parametrize("answer", [{1, 3}, frozenset({3, 1}), [1, 3], (1.0, 3.0), np.array([1, 3])])
+def test_several_entries_may_come_in_any_container(answer):
+    assert Number("places", Part("p", (1, 3))).check(answer).passed
+
+
 def test_blanks_are_named_and_what_is_filled_in_is_looked_at():
     feedback = TWO.check({"half": 0.25, "third": ...})
     assert feedback.status == "not attempted"

@@ -28,8 +28,8 @@ class Part:
         name: what is asked, a key of the answer.
         value: the right answer: a number, a tuple of numbers (a shape, a vector), or one of ``options``.
         slips: wrong answer to the sentence that it deserves: what this number is the right number of.
-        rtol: relative tolerance; None takes exact equality for whole numbers and 1e-3 for others, since a
-            person gives about three digits.
+        rtol: relative tolerance; None takes exact equality for whole numbers, and for others half a unit of
+            the third digit or 1e-3, whichever is more, since a person gives about three digits.
         atol: absolute tolerance, for answers near zero.
         unit: shown behind the blank, and allowed behind a number in a string.
         options: the words to choose from, for an answer that is a word.
@@ -72,6 +72,8 @@ class Part:
     def _tuple(self, answer):
         if isinstance(answer, str):
             answer = [entry for entry in answer.strip(" ()[]").split(",") if entry.strip()]
+        if isinstance(answer, set | frozenset):
+            answer = sorted(answer)
         if isinstance(answer, AnyNumber):
             answer = (answer,)
         if not isinstance(answer, tuple | list | np.ndarray):
@@ -115,24 +117,31 @@ class Part:
         """Whether an answer that has been read is the right one."""
         return self.agrees(answer, self.value)
 
-    def agrees(self, answer, value, widen=1.0):
-        """Whether an answer that has been read is the given value, within the tolerance times ``widen``."""
+    def agrees(self, answer, value):
+        """Whether an answer that has been read is the given value, within the tolerance."""
         if isinstance(value, str):
             return answer == value
         if isinstance(value, tuple):
             return (
                 isinstance(answer, tuple)
                 and len(answer) == len(value)
-                and all(self.agrees(a, v, widen) for a, v in zip(answer, value, strict=True))
+                and all(self.agrees(a, v) for a, v in zip(answer, value, strict=True))
             )
         if isinstance(answer, tuple):
             return False
-        value = Fraction(value.item() if isinstance(value, np.generic) else value)
-        exact = value.denominator == 1 if self.rtol is None else False
-        rtol = 0 if exact else 1e-3 if self.rtol is None else self.rtol
-        bound = widen * (rtol * abs(float(value)) + self.atol)
+        value = _fraction(value)
+        if answer == value:
+            return True
         difference = abs(float(answer) - float(value))
-        return answer == value or difference <= max(bound, 1e-12 * abs(float(value)))
+        return difference <= max(self._tolerance(value), 1e-12 * abs(float(value)))
+
+    def _tolerance(self, value):
+        size = abs(float(value))
+        if self.rtol is not None:
+            return self.rtol * size + self.atol
+        if value.denominator == 1:
+            return self.atol
+        return max(1e-3 * size, 0.5 * 10.0 ** (math.floor(math.log10(size)) - 2)) + self.atol
 
     def complaint(self, answer, others):
         """The name of the mistake and what to say to a wrong answer that has been read.
@@ -157,13 +166,14 @@ class Part:
             return "", f"`{self.name}` is not {answer}."
         if isinstance(self.value, tuple):
             return self._common_of_tuples(answer)
-        value = Fraction(self.value.item() if isinstance(self.value, np.generic) else self.value)
+        value = _fraction(self.value)
         if not math.isfinite(answer):
             return "", f"`{self.name}` is a finite number."
         shown = plain(answer)
-        exact = self.rtol is None and value.denominator == 1
-        if not exact and self.agrees(answer, value, widen=20):
-            return "rounded", f"{shown} is close to `{self.name}`. Give more digits, or the fraction."
+        if _rounded(float(answer), float(value)):
+            exact = self.rtol is None and value.denominator == 1
+            more = "The exact number is asked." if exact else "Give more digits, or the fraction."
+            return "rounded", f"{shown} is `{self.name}` with too few digits. {more}"
         if value and self.agrees(-answer, value):
             return "sign", f"{shown} has the right size and the wrong sign."
         if value and answer and self.agrees(1 / Fraction(answer), value):
@@ -193,6 +203,23 @@ class Part:
             return "", f"`{self.name}` is not {shown}."
         places = " and ".join(map(str, wrong))
         return "", f"`{self.name}` is not {shown}: look at entry {places} again."
+
+
+def _fraction(value):
+    return Fraction(value.item() if isinstance(value, np.generic) else value)
+
+
+def _rounded(answer, value):
+    """Whether the answer is the value with one to three digits, rounded or cut off."""
+    if not answer or not value or answer == value:
+        return False
+    for digits in (1, 2, 3):
+        unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - digits)
+        for whole in (math.floor(value / unit), math.ceil(value / unit)):
+            near = abs(whole * unit - value) <= 0.5000001 * unit or abs(whole * unit) < abs(value)
+            if near and math.isclose(answer, whole * unit, rel_tol=1e-9):
+                return True
+    return False
 
 
 LARGEST = 1e300

@@ -237,6 +237,7 @@ def experts():
                 16: "16 leaves out the weights of the gate, 16 · 512.",
                 Fraction(dense + gate, dense): "All experts are stored, not only the chosen one.",
             },
+            rtol=1e-3,
         ),
         Part(
             "multiply-adds",
