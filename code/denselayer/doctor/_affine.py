@@ -10,6 +10,9 @@ from ._spellings import family
 
 CLOSE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-5}
 """How closely the outputs must be those of a dense layer, in units of the largest."""
+POINTS, REACH = 32, 2.0
+"""How many samples an activation is looked at with, and how large: each unit must come to both sides of 0."""
+SOME = np.linspace(-3.7, 3.8, 16)
 
 
 @dataclass(frozen=True)
@@ -179,15 +182,16 @@ def _fitting(subject, layout, params):
     run = subject.clone()
     run.load({name: value.astype(subject.dtype) for name, value in layout.join(weight, bias, shapes).items()})
     weight, bias = parts_of(layout, run.params())
-    x = subject.draw_input(6, rng)
+    x = REACH * subject.draw_input(POINTS, rng)
     out = layout.rows(run.forward(x)).astype(np.float64)
     z = layout.rows(x).astype(np.float64) @ weight.T + bias
     if z.shape != out.shape or not np.isfinite(out).all():
         return None
-    found = _known(z, out)
+    function = values_of(subject, layout, shapes)
+    points = [(z, out), (SOME, function(SOME))] if layout.single else [(z, out)]
+    found = _known(*(np.concatenate([one.ravel() for one in side]) for side in zip(*points, strict=True)))
     if found is not None:
         return found
-    function = values_of(subject, layout, shapes)
     wrong = np.max(np.abs(function(z) - out)) > CLOSE[subject.dtype] * np.max(np.abs(out), initial=1e-300)
     return None if wrong else (measured(function, subject.dtype), subject.dtype)
 

@@ -90,6 +90,8 @@ class Explanation:
     law: Law
     epsilon: float = 0.0
     tag: str = ""
+    silent: bool = False
+    """Whether the gradient is zero in all cases, so that nothing can be told from it but that it is."""
 
     @property
     def cost(self):
@@ -159,7 +161,8 @@ def _fit(gate, form, cases, rtol):
             epsilons.append(fitted[1])
             sides.append(case.sides)
     if not factors:
-        return None
+        right = not gate.defect and not form.defect
+        return Explanation("", "", Law(1.0, (0, 0, 0)), 0.0, form.tag, silent=True) if right else None
     epsilon = float(np.median(epsilons))
     if gate.plus is not None:
         steady = np.max(np.abs(np.array(epsilons) - epsilon)) <= max(1e-3 * abs(epsilon), 10 * rtol)
@@ -170,22 +173,37 @@ def _fit(gate, form, cases, rtol):
 
 
 def _fit_case(gate, form, case, came, rtol):
-    """(factor, epsilon) with which the form gives what came; None, or SILENT if the case cannot tell."""
+    """(factor, epsilon) with which the form gives what came; None, or SILENT if the case cannot tell.
+
+    Where several arrays fit, as all do if one unit alone is open, the one with the factor next to 1 counts.
+    """
     predictions = form.arrays(case, gate.d_z(case))
     extras = form.arrays(case, gate.plus(case)) if gate.plus else [None] * len(predictions)
-    for prediction, extra in zip(predictions, extras, strict=True):
-        if prediction.shape != came.shape:
-            continue
-        size = float(np.abs(prediction).max(initial=0.0))
-        fitted = _factors(prediction, extra, came)
-        if fitted is SILENT:
-            return SILENT
-        factor, share = fitted
-        expected = factor * prediction + (share * extra if extra is not None else 0.0)
-        tolerance = rtol * max(abs(factor) * size, abs(share) * size) * _terms(case)
-        if np.abs(expected - came).max(initial=0.0) <= tolerance and abs(factor) > 1e-9:
-            return factor, share / factor
-    return None
+    fits = [
+        _fit_array(prediction, extra, came, case, rtol)
+        for prediction, extra in zip(predictions, extras, strict=True)
+        if prediction.shape == came.shape
+    ]
+    if SILENT in fits:
+        return SILENT
+    return min(
+        (fit for fit in fits if fit is not None), key=lambda fit: abs(np.log(abs(fit[0]))), default=None
+    )
+
+
+def _fit_array(prediction, extra, came, case, rtol):
+    size = float(np.abs(prediction).max(initial=0.0))
+    floor = rtol * _terms(case) * float(np.abs(case.d_out).max(initial=0.0))
+    if size <= floor and float(np.abs(came).max(initial=0.0)) <= 10 * floor:
+        return SILENT
+    fitted = _factors(prediction, extra, came)
+    if fitted is SILENT or fitted is None:
+        return fitted
+    factor, share = fitted
+    expected = factor * prediction + (share * extra if extra is not None else 0.0)
+    tolerance = rtol * max(abs(factor) * size, abs(share) * size) * _terms(case)
+    fits = np.abs(expected - came).max(initial=0.0) <= tolerance and abs(factor) > 1e-9
+    return (factor, share / factor) if fits else None
 
 
 def _terms(case):
@@ -194,11 +212,11 @@ def _terms(case):
 
 
 def _factors(prediction, extra, came):
-    """The factor of the prediction and that of the extra which come closest, or SILENT."""
+    """The factor of the prediction and that of the extra which come closest; None or SILENT without one."""
     flat, target = prediction.ravel(), came.ravel()
     norm = float(flat @ flat)
     if norm == 0:
-        return SILENT if extra is not None or not target.any() else (1.0, 0.0)
+        return SILENT if extra is not None else None
     if extra is None:
         return float(flat @ target) / norm, 0.0
     columns = np.stack([flat, extra.ravel()], axis=1)

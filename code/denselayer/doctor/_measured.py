@@ -49,6 +49,11 @@ class Measured:
         """The measured slopes."""
         return np.array([entry.numeric for entry in self.smooth])
 
+    @property
+    def d_out(self):
+        """What the size of the slopes is measured by."""
+        return self.numeric
+
     def at(self, gradient):
         """The same entries of an array of the right shape."""
         return np.array([gradient[entry.index] for entry in self.smooth], dtype=np.float64)

@@ -16,6 +16,8 @@ Verdict = Literal["healthy", "wrong", "cannot tell", "not checked"]
 SHOW = 3
 """How many of the worst entries of an array are kept."""
 WIDTH = 100
+KEPT = ("float", "np.")
+"""How sentences begin that keep their small letter."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class Finding:
         return self._say(DEFECTS[self.defect].change)
 
     def _say(self, template):
-        return fill(template, self.where or ("the layer",), self.facts)
+        text = fill(template, self.where or ("the layer",), self.facts)
+        return text if text.startswith(KEPT) else text[0].upper() + text[1:]
 
     def rows(self):
         """What there is to say, as (label, text, whether it is code)."""
