@@ -6,8 +6,13 @@ import warnings
 
 import numpy as np
 
+from ._objects import quietly
+
 TARGET_NAMES = ("target", "label", "true", "truth", "gold", "wanted", "onehot", "one_hot", "expected")
 TARGET_LETTERS = ("t", "y", "ys", "ts", "actual", "tgt")
+UNSURE = ("y", "ys")
+"""Names that some give to the targets and others to the outputs."""
+OUTPUT_NAMES = ("output", "out", "probs", "p", "softmax", "y_hat", "a", "probabilities")
 GRADIENT_NAMES = (
     "grad", "gradient", "d_pred", "dpred", "d_input", "dinputs", "dinput", "grad_input", "d_x", "dx",
     "d_logits", "dlogits", "d_z", "dz", "d_y", "dy", "d_out", "dout", "delta",
@@ -41,6 +46,15 @@ class LossCalls:
         self.swapped = _target_first(names)
         self.name = _prediction_name(names, self.swapped)
         self.per_sample = False
+        self.takes_mean = False
+        """Whether a loss for each sample is averaged in place of added up."""
+
+    def has_gradient(self, pred, target):
+        """Whether there is a gradient: a function, a backward pass, or a second part of what is returned."""
+        if self._gradient is not None or self.is_object:
+            return True
+        result = self.forward(pred.copy(), _copy(target))
+        return isinstance(result, tuple) and len(result) > 1
 
     def value(self, pred, target):
         """The loss as a float; a loss for each sample is added up, and ``per_sample`` becomes True."""
@@ -58,7 +72,7 @@ class LossCalls:
         if result.dtype.kind not in "iufb":
             raise CallError("the loss", TypeError(f"it returned {result.dtype} in place of a number"))
         self.per_sample = self.per_sample or result.size > 1
-        return float(result.sum())
+        return float(result.mean() if self.takes_mean else result.sum())
 
     def gradient(self, pred, target):
         """What the person says is the gradient with respect to the prediction, as it came."""
@@ -91,10 +105,17 @@ class LossCalls:
     def _backward_arguments(self, pred, target):
         names = _positional(self._loss.backward, required=True)
         if len(names) >= 2:
-            return self._ordered(pred, target, _target_first(names))
+            first = self._kept_output(pred) if _is_upstream(names[0]) else pred
+            return self._ordered(first, target, _target_first(names))
         if len(names) == 1:
             return (target,) if _is_target(names[0]) else (1.0,)
         return ()
+
+    def _kept_output(self, pred):
+        """What ``backward(dvalues, target)`` is given: the probabilities that the object keeps, or pred."""
+        kept = [getattr(self._loss, name, None) for name in OUTPUT_NAMES]
+        fit = (array for array in kept if isinstance(array, np.ndarray) and array.shape == pred.shape)
+        return next(fit, pred).copy()
 
     def _ordered(self, pred, target, swapped):
         return (target, pred) if swapped else (pred, target)
@@ -106,9 +127,9 @@ def _copy(target):
 
 def _call(where, function, arguments):
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return function(*arguments)
+            return quietly(function, *arguments)
     except Exception as error:
         raise CallError(where, error) from error
 
@@ -130,8 +151,15 @@ def _is_target(name):
 
 
 def _target_first(names):
-    """Whether a signature has the target before the prediction, as in ``(y_true, y_pred)``."""
-    return len(names) >= 2 and _is_target(names[0]) and not _is_target(names[1])
+    """Whether a signature has the target before the prediction, as in ``(y_true, y_pred)`` or ``(t, y)``."""
+    if len(names) < 2 or not _is_target(names[0]):
+        return False
+    return not _is_target(names[1]) or (names[0] not in UNSURE and names[1] in UNSURE)
+
+
+def _is_upstream(name):
+    """Whether an argument is the gradient, or the output, of what follows."""
+    return name.lower() in ("dvalues", "dvalue", "d_out", "dout", "d", "output", "outputs")
 
 
 def _prediction_name(names, swapped):

@@ -31,6 +31,7 @@ class Reading:
     view: View
     samples: list[Sample]
     is_mean: bool
+    per_sample: bool = False
     known: KnownLoss | None = None
     scale: Fit | None = None
     """The loss is ``scale`` times the known one."""
@@ -242,6 +243,11 @@ def _unexplained(reading):
 
 def _notes(reading):
     notes = []
+    if reading.per_sample:
+        whole = "mean" if reading.is_mean else "sum"
+        notes.append(
+            f"The loss returns a number for each sample; the gradient is compared with that of their {whole}."
+        )
     if reading.known and reading.scale.constant < 0:
         notes.append(f"The loss is {reading.known.name} with a minus sign: descending makes it larger.")
     single = [sample for sample in reading.samples if sample.size[0] == 1]

@@ -156,6 +156,8 @@ KNOWN = (
     KnownLoss("the hinge loss", lambda z, t: -t * (t * z < 1), targets="signs"),
     KnownLoss("the negative log likelihood of log-probabilities", lambda z, t: -t, targets="one-hot"),
     KnownLoss("the Poisson loss", lambda z, t: np.exp(z) - t),
+    KnownLoss("the log-sum-exp alone, without the target", lambda z, t: softmax(z), targets="one-hot"),
+    KnownLoss("the softplus alone, without the target", lambda z, t: sigmoid(z)),
     KnownLoss(
         "the cross entropy of one softmax over the whole array",
         _softmax_of_all,

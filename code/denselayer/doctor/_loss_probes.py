@@ -147,9 +147,12 @@ def _large_sigmoid(calls, reading):
 def _certain(calls, reading):
     """Probabilities of exactly 0 and 1 that are right: the loss is 0."""
     t = reading.view.draw(4, 1 if reading.view.layout == "flat" else 3, np.random.default_rng(9))[1]
-    if "loss" in _broken(calls, reading, [(t.copy(), t)]):
-        return [Finding("unstable-log", ("loss",), {"other": "certain and right probabilities, 0 and 1,"})]
-    return []
+    if "loss" not in _broken(calls, reading, [(t.copy(), t)]):
+        return []
+    return [
+        "With probabilities of exactly 0 and 1 the loss is NaN or infinite, even where they are right: a "
+        "sigmoid or a softmax of large numbers rounds to these. A loss of the logits has no such limit."
+    ]
 
 
 def _broken(calls, reading, pairs):

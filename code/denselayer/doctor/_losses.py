@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._validate import choice
+from .._validate import choice, complaint, describe
 from ._loss_calls import CallError, LossCalls
 from ._loss_explain import Reading, explain, with_epsilon
 from ._loss_library import KNOWN
 from ._loss_probes import behaviour, stale
-from ._loss_views import View, runs, study, views
+from ._loss_views import View, runs, sizes, study, views
 from ._report import ArrayVerdict, Finding, Report, worst_entries
 
 TARGETS = ("labels", "one-hot", "numbers", "binary", "signs")
@@ -32,6 +32,7 @@ def diagnose_loss(loss, gradient=None, *, targets=None) -> Report:
 
     Raises:
         ValueError: an unknown kind of targets.
+        TypeError: ``loss`` cannot be called.
 
     Source:
         Definition: a gradient holds the slopes of its loss. The gradients of the known losses are those of
@@ -45,6 +46,11 @@ def diagnose_loss(loss, gradient=None, *, targets=None) -> Report:
     """
     if targets is not None:
         choice("diagnose_loss", "targets", targets, TARGETS)
+    if not callable(loss) and not hasattr(loss, "forward"):
+        advice = "Pass the loss itself, not its value."
+        raise TypeError(
+            complaint("diagnose_loss", describe(loss) + " came", "a function or an object", advice)
+        )
     try:
         calls = LossCalls(loss, gradient)
         return _examine(calls, targets)
@@ -63,6 +69,9 @@ def _examine(calls, targets):
     candidates = [view for view in views(targets) if runs(calls, view)]
     if not candidates:
         return _nothing_runs(calls, targets)
+    if not calls.has_gradient(*_sample(candidates[0])):
+        note = "No gradient came. Pass it: diagnose_loss(loss, gradient)."
+        return Report("a loss", (), (), (note,), failed=True)
     if _is_random(calls, candidates[0]):
         return Report("a loss", (), (Finding("random", ("the loss",), {}),), failed=True)
     other = stale(calls, candidates[0])
@@ -70,9 +79,19 @@ def _examine(calls, targets):
         finding = Finding("stale-cache", (calls.name,), {"other": other})
         return Report("a loss", (ArrayVerdict(calls.name, "wrong"),), (finding,))
     reading = _read(calls, candidates, targets)
+    if calls.per_sample and not reading.agrees:
+        reading = _as_a_mean(calls, candidates, targets) or reading
     findings, notes = explain(reading)
     seen, more = behaviour(calls, reading)
     return Report(_subject(reading), (_verdict(reading),), (*findings, *seen), (*notes, *more))
+
+
+def _as_a_mean(calls, candidates, targets):
+    """The reading of a loss for each sample as their mean, if its gradient is that of the mean."""
+    calls.takes_mean = True
+    reading = _read(calls, candidates, targets)
+    calls.takes_mean = reading.agrees
+    return reading if reading.agrees else None
 
 
 def _nothing_runs(calls, targets):
@@ -80,7 +99,7 @@ def _nothing_runs(calls, targets):
     failures = []
     for view in views(targets):
         try:
-            calls.value(*view.give(*view.draw(4, 3, np.random.default_rng(1))))
+            calls.value(*_sample(view))
         except CallError as error:
             failures.append(error)
         else:
@@ -88,9 +107,12 @@ def _nothing_runs(calls, targets):
     return _crashed(failures[0].where, str(failures[0]))
 
 
+def _sample(view):
+    return view.give(*view.draw(*sizes(view)[0], np.random.default_rng(1)))
+
+
 def _is_random(calls, view):
-    z, t = view.draw(4, 3, np.random.default_rng(1))
-    return calls.value(*view.give(z, t)) != calls.value(*view.give(z, t))
+    return calls.value(*_sample(view)) != calls.value(*_sample(view))
 
 
 def _read(calls, candidates, targets):
@@ -117,15 +139,17 @@ def _read(calls, candidates, targets):
 def _in_its_own_view(calls, reading, targets):
     """Look again with the targets that the known loss is made for."""
     known, view = reading.known, reading.view
-    if targets is not None or view.targets in ("labels", known.targets):
+    columns = view.layout == "rows" and (reading.scale.samples, reading.scale.width) == (0, -1)
+    layout = "columns" if columns else view.layout
+    if view.targets == "labels" or ((targets or view.targets) == known.targets and not columns):
         return reading
-    own = View(known.targets, known.domain, view.layout)
+    own = View(targets or known.targets, known.domain, layout)
     again = _reading(calls, own) if runs(calls, own) else reading
     return again if again.known else reading
 
 
 def _reading(calls, view):
-    reading = Reading(calls.name, view, study(calls, view), _is_mean(calls, view))
+    reading = Reading(calls.name, view, study(calls, view), _is_mean(calls, view), calls.per_sample)
     for known in KNOWN:
         fits = known.domain == view.domain or known.domain == "numbers"
         if fits and (known.layout is None or known.layout == (view.targets, view.layout)):

@@ -1,11 +1,10 @@
 """Calls one training step, however it is written: a function of the parameters, or an object that trains."""
 
-import contextlib
-import io
 import warnings
 
 import numpy as np
 
+from ._objects import quietly
 from ._spellings import plain, positional
 
 PARAMS_NAMES = {"params", "parameters", "p", "ps", "theta", "weights", "model", "net", "state", "w"}
@@ -24,9 +23,9 @@ class StepError(Exception):
 def silently(function, *args):
     """Call without prints and warnings; what it raises becomes a StepError."""
     try:
-        with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return function(*args)
+            return quietly(function, *args)
     except Exception as error:
         raise StepError(error) from error
 
