@@ -20,7 +20,7 @@ GROUPS = {
 }
 
 FIELDS = {
-    "where": "names of the arrays, joined by 'and', such as weight, bias or x",
+    "where": "names of the arrays, such as weight, bias or x; several are joined by commas and 'and'",
     "factor": "a number: theirs divided by the measured one",
     "n": "the number of rows of the batch in which it showed, as a number or a text such as '2, 3 and 5'",
     "shape": "the shape that came, as a tuple",
@@ -58,11 +58,12 @@ class Defect:
 def fill(template: str, where, facts: dict) -> str:
     """Write the names and the numbers of a finding into a template.
 
-    >>> fill("The gradient of {where} is {factor} times too large.", ("weight", "bias"), {"factor": 2.0})
-    'The gradient of weight and bias is 2 times too large.'
+    >>> fill("The gradient of {where} is {factor} times too large.", ("W1", "W2", "W3"), {"factor": 2.0})
+    'The gradient of W1, W2 and W3 is 2 times too large.'
     """
     words = {name: f"{fact:.6g}" if isinstance(fact, float) else fact for name, fact in facts.items()}
-    return template.format(where=" and ".join(where), **words)
+    *others, last = where
+    return template.format(where=f"{', '.join(others)} and {last}" if others else last, **words)
 
 
 _ARRAYS = (
@@ -101,8 +102,8 @@ _ARRAYS = (
         "arrays",
         "d_weight = d_out.T @ x / n  # d_out holds the 1/n of the loss already",
         "d_weight = d_out.T @ x",
-        "With a batch of {n} the gradient of {where} is {factor} times the measured one: the loss has "
-        "divided by the batch size, and the gradient was divided by it once more.",
+        "With a batch of {n} the gradient of {where} is {factor} times the measured one: the mean "
+        "is in the loss already, and the gradient was divided by the same number once more.",
         "Divide by the number of rows in the loss only. Take the division, or the mean, out of the "
         "gradients.",
         "Each step of plain gradient descent is n times too short, so the loss falls as slowly as with a "
@@ -496,7 +497,7 @@ _STATE = (
         "state",
         "backward(); zero_grad(); step()",
         "zero_grad(); backward(); step()",
-        "A step leaves {where} as it was, or lacks a part of the gradient: the gradients were set to zero "
+        "A step does not change {where}, or lacks a part of the gradient: the gradients were set to zero "
         "after they were computed and before they were used.",
         "Clear before the backward pass, or after the step, never between the two.",
         "The parameters do not move at all, and the loss stays the same to the last digit; or only the last "

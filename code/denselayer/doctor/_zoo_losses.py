@@ -178,12 +178,12 @@ LOSS_FAULTS = {
     "sign-flipped": ("factor", ANY, (_times(lambda shape: -1.0),)),
     "factor": ("factor", ANY, (_times(lambda shape: 0.3),)),
     "other-loss": ("slopes", ANY, (_other,)),
-    "softmax-twice": ("slopes", SOFTMAX, (_twice_in_gradient, _twice_in_loss)),
+    "softmax-twice": ("entries slopes", SOFTMAX, (_twice_in_gradient, _twice_in_loss)),
     "softmax-jacobian-missing": ("slopes", SOFTMAX, (_no_jacobian,)),
-    "unstable-softmax": ("entries", (*SOFTMAX, "binary"), (_naive,)),
+    "unstable-softmax": ("entries slopes", (*SOFTMAX, "binary"), (_naive,)),
     "unstable-log": ("entries", (*SOFTMAX, "binary"), (_log_of_zero, _log_with_epsilon)),
 }
-"""For each defect the piece that it takes, the kinds of loss that can have it, and ways to install it."""
+"""For each defect the pieces that it takes, the kinds of loss that can have it, and ways to install it."""
 
 
 def loss_functions(loss):

@@ -274,10 +274,10 @@ def faulty_loss(defects, *, kind="squared", reduction=None, form="functions", se
     rng, loss = np.random.default_rng(seed), _loss(kind, reduction)
     taken = set()
     for defect in defects:
-        slot, kinds, ways = _zoo_losses.LOSS_FAULTS[defect]
-        if kind not in kinds or slot in taken:
+        slots, kinds, ways = _zoo_losses.LOSS_FAULTS[defect]
+        if kind not in kinds or taken & set(slots.split()):
             raise ValueError(f"faulty_loss: a loss {kind} cannot have {defect}, or not with the others.")
-        taken.add(slot)
+        taken |= set(slots.split())
         loss = ways[rng.integers(len(ways))](loss, kind)
     made = (_zoo_losses.loss_class(loss),) if form == "class" else _zoo_losses.loss_functions(loss)
     return Specimen(tuple(defects), "loss", made, words=f"{kind}, {loss.reduction}, {form}, seed {seed}")
