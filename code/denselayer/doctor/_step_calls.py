@@ -185,7 +185,8 @@ def _two_argument_step(thing):
 
 
 def _attributes(thing):
-    return list(vars(thing)) if hasattr(thing, "__dict__") else []
+    own = list(vars(thing)) if hasattr(thing, "__dict__") else []
+    return own + [name for kind in type(thing).__mro__ for name in vars(kind)]
 
 
 def mean_squared_error(pred, target):

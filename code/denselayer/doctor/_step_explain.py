@@ -335,7 +335,8 @@ def _findings_of_parts(runs, facts, model, scales, still):
             up = "bias-times-batch" if bias else "batch-size-hides"
             facts_of_it = {"n": rows, "factor": float(rows) ** scale.samples}
             findings.append(Finding(down if scale.samples < 0 else up, (name,), facts_of_it))
-        findings += _factors(runs, facts, Fit(scale.constant), (name,))
+        constant = scale.constant if model.power else float(np.sign(scale.constant))
+        findings += _factors(runs, facts, Fit(constant), (name,))
     return findings
 
 

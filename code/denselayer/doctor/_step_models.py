@@ -113,18 +113,22 @@ def _model(runs, directions, power, memory, inside):
 
 
 def look_ahead(runs):
-    """Yield the models of Nesterov's momentum, in which the gradient before takes part too."""
+    """Yield the models of Nesterov's momentum, in which the gradient before takes part too.
+
+    The first two steps are taken from one place, so that the gradient of the second is known whatever
+    happened before.
+    """
     directions = _directions(runs, 1, inside=False)
     for memory in (0.9, 0.95, 0.99, 0.8, 0.5):
-        gradients = [{name: array / (1 + memory) for name, array in directions[0].items()}]
-        for last, now in pairwise(directions):
+        fresh = [
+            {name: now[name] - memory * last[name] for name in now} for last, now in pairwise(directions)
+        ]
+        gradients = fresh[:1]
+        for own in fresh[1:]:
             gradients.append(
-                {
-                    name: (now[name] - memory * last[name] + memory * gradients[-1][name]) / (1 + memory)
-                    for name in now
-                }
+                {name: (own[name] + memory * gradients[-1][name]) / (1 + memory) for name in own}
             )
-        yield _at_no_rate(runs, gradients[1:], 1, memory)
+        yield _at_no_rate(runs, gradients, 1, memory)
 
 
 def _at_no_rate(runs, own, power, memory):
