@@ -7,7 +7,8 @@ import numpy as np
 from denselayer import functional as F
 from denselayer.exercises import Explain, Number, Part
 
-from ._code import FORGOTTEN, OVERFLOW, OWN_ADAM, PIECES, SMOOTH
+from ._code import FORGOTTEN, OVERFLOW, SMOOTH
+from ._modules import OWN_ADAM, PIECES
 
 SCORES = np.log([[1.0, 2.0, 5.0]])
 RIGHT = np.array([2])
@@ -29,6 +30,7 @@ SOFTMAX_HAND = Number(
                 SCORES / SCORES.sum()
             ): "That divides the scores by their sum; take the exponentials first.",
         },
+        unit="three numbers",
     ),
     Part(
         "loss",
@@ -46,11 +48,16 @@ SOFTMAX_HAND = Number(
             entries(-GRADIENT): "The sign is turned: the gradient is p − t.",
             entries(F.softmax(SCORES)): "The 1 of the right class is not subtracted.",
         },
+        unit="three numbers",
     ),
     Part(
         "gradient in the batch",
         entries(GRADIENT / 10),
-        {entries(GRADIENT): "The mean over 10 samples divides each gradient by 10."},
+        {
+            entries(GRADIENT): "The mean over 10 samples divides each gradient by 10.",
+            entries(-GRADIENT / 10): "The sign is turned: the gradient is p − t.",
+        },
+        unit="three numbers",
     ),
 )
 SAMPLES, BATCH = 50_000, 128
@@ -95,11 +102,26 @@ CLUELESS = Number(
             0.1: "0.1 is the probability; the loss is −log 0.1.",
             -math.log(10): "The loss is −log p, and not negative.",
         },
+        rtol=2e-3,
     ),
     Part(
-        "1,000 classes", math.log(1000), {3: "3 is the logarithm to base 10; the loss has the natural one."}
+        "1,000 classes",
+        math.log(1000),
+        {
+            3: "3 is the logarithm to base 10; the loss has the natural one.",
+            0.001: "0.001 is the probability; the loss is −log 0.001.",
+        },
+        rtol=2e-3,
     ),
-    Part("p = 1e-6", -math.log(1e-6), {6: "6 is the logarithm to base 10; the loss has the natural one."}),
+    Part(
+        "p = 1e-6",
+        -math.log(1e-6),
+        {
+            6: "6 is the logarithm to base 10; the loss has the natural one.",
+            math.log(1e-6): "The loss is −log p, and not negative.",
+        },
+        rtol=2e-3,
+    ),
 )
 CONSTANT = Number(
     "train-constant",
@@ -123,7 +145,11 @@ CONSTANT = Number(
     Part(
         "change of step 3",
         -0.525,
-        {0.525: "The parameter goes against the slope.", -0.6: "−0.6 is reached only in the end."},
+        {
+            0.525: "The parameter goes against the slope.",
+            -0.6: "−0.6 is reached only in the end.",
+            -1.275: "That is the change since the start; the change of the step is asked.",
+        },
     ),
     Part(
         "change of a step in the end",
@@ -140,6 +166,7 @@ CONSTANT = Number(
     ),
 )
 SECOND = 0.01 * 0.01 / 0.19
+UNCORRECTED = 0.01 * 0.1 / math.sqrt(0.001)
 ADAM_TWO = Number(
     "train-adam-two",
     Part(
@@ -148,7 +175,8 @@ ADAM_TWO = Number(
         {
             0.01: "The parameter goes against the slope.",
             -1e-5: "Adam divides by the size of the gradient: the step does not depend on it.",
-            -0.001: "The bias correction makes up for the 0.1.",
+            -0.001: "The bias correction of m is missing: divide by 1 − 0.9.",
+            -UNCORRECTED: "Both bias corrections are missing: divide by 1 − 0.9 and by 1 − 0.999.",
         },
     ),
     Part(
@@ -157,6 +185,8 @@ ADAM_TWO = Number(
         {
             0.01: "The parameter goes against the slope.",
             -10: "Adam divides by the size of the gradient: the step does not depend on it.",
+            -0.001: "The bias correction of m is missing: divide by 1 − 0.9.",
+            -UNCORRECTED: "Both bias corrections are missing: divide by 1 − 0.9 and by 1 − 0.999.",
         },
     ),
     Part(
@@ -178,13 +208,16 @@ DECAY = Number(
             2 * 0.5**10: "The decay is multiplied by the learning rate: the factor is 1 − 0.1 · 0.5.",
             2 - 10 * 0.1: "Each step takes 5% of what is left, not of the start.",
             2 * 0.9**10: "The factor is 1 − 0.1 · 0.5, not 1 − 0.1.",
+            0.95**10: "That is the factor of ten steps; the weight starts at 2.",
         },
+        rtol=2.5e-3,
     ),
     Part(
         "steps until it is below 1",
         math.floor(math.log(0.5) / math.log(0.95)) + 1,
         {
             13: "After 13 steps it is still above 1.",
+            math.log(0.5) / math.log(0.95): "Steps are whole: round up.",
             10: "Each step takes 5% of what is left, not of the start.",
         },
     ),
@@ -204,8 +237,8 @@ TOO_SMALL = Number(
         {
             2.0**-24: "2⁻²⁴ is the distance to the neighbour; from the middle on, a result is rounded to it.",
             2.0**-23: "2⁻²³ is the distance upwards; the step goes down.",
-            2.0**-26: "At half of that distance from the middle it is still rounded to 1.",
-            1e-8: "1e-8 moves nothing, but larger ones do not either.",
+            2.0**-26: "1 − 2⁻²⁶ is rounded to 1, and so is all down to the middle between 1 and 1 − 2⁻²⁴.",
+            1e-8: "1e-8 moves nothing, but neither do some that are larger.",
         },
         rtol=1e-2,
     ),
