@@ -150,33 +150,32 @@ def explain(targets, gates, cases, rtol):
 
 def _fit(gate, form, cases, rtol):
     """The explanation by this gate and this form if it holds in all cases, else None."""
-    factors, epsilons, sides = [], [], []
+    candidates, sides = [], []
     for case in cases:
         came = form.read(case)
-        fitted = None if came is None else _fit_case(gate, form, case, came, rtol)
-        if fitted is None:
+        fits = None if came is None else _fit_case(gate, form, case, came, rtol)
+        if not fits:
             return None
-        if fitted is not SILENT:
-            factors.append(fitted[0])
-            epsilons.append(fitted[1])
+        if fits is not SILENT:
+            candidates.append(fits)
             sides.append(case.sides)
-    if not factors:
+    if not candidates:
         right = not gate.defect and not form.defect
         return Explanation("", "", Law(1.0, (0, 0, 0)), 0.0, form.tag, silent=True) if right else None
+    found = _law(candidates, sides, rtol)
+    if found is None:
+        return None
+    law, epsilons = found
     epsilon = float(np.median(epsilons))
     if gate.plus is not None:
         steady = np.max(np.abs(np.array(epsilons) - epsilon)) <= max(1e-3 * abs(epsilon), 10 * rtol)
         if not steady or not 100 * rtol < abs(epsilon) <= LARGEST_EPSILON:
             return None
-    law = _law(factors, sides, rtol)
-    return None if law is None else Explanation(gate.defect, form.defect, law, epsilon, form.tag)
+    return Explanation(gate.defect, form.defect, law, epsilon, form.tag)
 
 
 def _fit_case(gate, form, case, came, rtol):
-    """(factor, epsilon) with which the form gives what came; None, or SILENT if the case cannot tell.
-
-    Where several arrays fit, as all do if one unit alone is open, the one with the factor next to 1 counts.
-    """
+    """The (factor, epsilon) with which arrays of the form give what came, or SILENT if none can be told."""
     predictions = form.arrays(case, gate.d_z(case))
     extras = form.arrays(case, gate.plus(case)) if gate.plus else [None] * len(predictions)
     fits = [
@@ -184,11 +183,7 @@ def _fit_case(gate, form, case, came, rtol):
         for prediction, extra in zip(predictions, extras, strict=True)
         if prediction.shape == came.shape
     ]
-    if SILENT in fits:
-        return SILENT
-    return min(
-        (fit for fit in fits if fit is not None), key=lambda fit: abs(np.log(abs(fit[0]))), default=None
-    )
+    return SILENT if SILENT in fits else [fit for fit in fits if fit is not None]
 
 
 def _fit_array(prediction, extra, came, case, rtol):
@@ -224,19 +219,26 @@ def _factors(prediction, extra, came):
     return tuple(map(float, solution)) if rank == 2 and len(flat) > 1 else SILENT
 
 
-def _law(factors, sides, rtol):
-    """The simplest law that gives these factors, or None."""
-    factors, sides = np.array(factors), np.array(sides, dtype=np.float64)
-    if np.sign(factors).min() != np.sign(factors).max():
-        return None
-    varied = [len(set(sides[:, axis])) > 1 for axis in range(3)]
-    ranges = [
-        (0, -1, 1, -2, 2) if varied[0] else (0,),
-        *((0, -1, 1) if varies else (0,) for varies in varied[1:]),
-    ]
+def _law(candidates, sides, rtol):
+    """The simplest law that the cases have in common, and the epsilons that go with it; None without one.
+
+    Args:
+        candidates: for each case the (factor, epsilon) that fit it. If one unit alone is open, several do.
+        sides: (rows, out, in) of each case.
+    """
+    sides = np.array(sides, dtype=np.float64)
+    tried = ((0, -1, 1, -2, 2), (0, -1, 1), (0, -1, 1))
+    ranges = [powers if len(set(sides[:, axis])) > 1 else (0,) for axis, powers in enumerate(tried)]
+    sure = min(range(len(candidates)), key=lambda number: len(candidates[number]))
     for powers in sorted(product(*ranges), key=lambda powers: sum(map(abs, powers))):
-        constants = factors / np.prod(sides ** np.array(powers), axis=1)
-        middle = float(np.median(constants))
-        if np.max(np.abs(constants - middle)) <= max(20 * rtol, 1e-7) * abs(middle):
-            return Law(middle, powers)
+        sizes = np.prod(sides ** np.array(powers), axis=1)
+        constants = [factor / sizes[sure] for factor, _ in candidates[sure]]
+        for constant in sorted(constants, key=lambda constant: abs(abs(constant) - 1) > ROUND):
+            chosen = [
+                min(fits, key=lambda fit: abs(fit[0] / size - constant))
+                for fits, size in zip(candidates, sizes, strict=True)
+            ]
+            found = np.array([factor for factor, _ in chosen]) / sizes
+            if np.max(np.abs(found - constant)) <= max(20 * rtol, 1e-7) * abs(constant):
+                return Law(float(np.median(found)), powers), [epsilon for _, epsilon in chosen]
     return None
