@@ -4,11 +4,12 @@ import difflib
 import os
 import shutil
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from ._child import SECONDS
 from ._doctor_command import seconds
+from ._machine import cores
 
 KINDS = ("number", "code", "explain")
 COLOURS = {"✓": "32", "✎": "36", "✗": "31", "○": "2"}
@@ -219,12 +220,14 @@ def _submit(args):
 
 
 def _checked(answers, limit):
-    """Each answer with what it gets now; it is said which one is at work."""
+    """Each answer with what it gets now; it is said how far that is."""
     from .exercises import _submission
 
-    for number, answer in enumerate(answers, start=1):
-        print(f"{number}/{len(answers)} {answer.exercise.id}", file=sys.stderr, flush=True)
-        yield answer, _submission.check_source(answer.exercise, answer.source, seconds=limit)
+    pairs = [(answer.exercise.id, answer.source) for answer in answers]
+    with closing(_submission.check_many(pairs, jobs=cores(), seconds=limit)) as checked:
+        for number, (answer, feedback) in enumerate(zip(answers, checked, strict=True), start=1):
+            print(f"{number}/{len(answers)} {answer.exercise.id}", file=sys.stderr, flush=True)
+            yield answer, feedback
 
 
 def _summary(exercises, pairs, path, name):
@@ -232,7 +235,8 @@ def _summary(exercises, pairs, path, name):
 
     stands = {answer.exercise.id: feedback.status for answer, feedback in pairs}
     right, written = (list(stands.values()).count(status) for status in ("correct", "written"))
-    yield f"{path}: {len(stands)} answers of {len(exercises)}; {right} right, {written} written to be read."
+    answers = "1 answer" if len(stands) == 1 else f"{len(stands)} answers"
+    yield f"{path}: {answers} of {len(exercises)}; {right} right, {written} written to be read."
     wrong = [one for one, status in stands.items() if status not in ("correct", "written")]
     if wrong:
         yield f"Not right yet: {', '.join(wrong)}."

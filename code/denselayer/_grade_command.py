@@ -40,7 +40,7 @@ def run(args):
         return 130
     paths = _grade_files.save(graded, out)
     broken = sum(bool(one.paper.broken) for one in graded)
-    print(f"{len(graded) - broken} submissions graded, {broken} not: {paths[0]} and {paths[1]}")
+    print(f"{len(graded) - broken} of {len(graded)} submissions graded: {paths[0]} and {paths[1]}")
     return 0
 
 

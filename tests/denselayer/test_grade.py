@@ -199,7 +199,7 @@ def test_the_files_stand_beside_the_submissions_and_are_replaced_by_the_next_run
     for _ in range(2):
         assert main(["grade", str(small)]) == 0
     assert sorted(path.name for path in small.iterdir()) == ["cy.json", "grades.csv", "grades.html"]
-    assert "1 submissions graded, 0 not" in capsys.readouterr().out
+    assert "1 of 1 submissions graded" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["grades.csv", "grades.html"])

@@ -2,16 +2,15 @@
 
 import json
 import os
-import threading
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .. import _child
 from ._feedback import Feedback
-from ._registry import get, ids
-from ._submission import FORMAT, check_source
+from ._registry import ids
+from ._submission import FORMAT, check_many
 
 LARGEST = 5 * 2**20
 """Bytes of a submission that is read."""
@@ -204,28 +203,10 @@ def grade(found, *, jobs=1, seconds=_child.SECONDS, progress=lambda graded: None
     Raises:
         KeyboardInterrupt: Ctrl-C; all children have ended.
     """
-    stop = threading.Event()
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        futures = {}
+    answers = [answer for paper in found for answer in paper.answers.items()]
+    done = []
+    with closing(check_many(answers, jobs=jobs, seconds=seconds)) as checked:
         for paper in found:
-            for answer in paper.answers.items():
-                if answer not in futures:
-                    futures[answer] = pool.submit(_check, *answer, seconds, stop)
-        done = []
-        for paper in found:
-            feedback = {answer[0]: futures[answer].result() for answer in paper.answers.items()}
-            done.append(Graded(paper, feedback))
+            done.append(Graded(paper, {name: next(checked) for name in paper.answers}))
             progress(done[-1])
-        return done
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-
-
-def _check(identifier, source, seconds, stop):
-    try:
-        return check_source(get(identifier), source, seconds=seconds, stop=stop)
-    except OSError as error:
-        said = f"This answer could not be checked here: {error.strerror or error}."
-        return Feedback(identifier, "error", said)
+    return done

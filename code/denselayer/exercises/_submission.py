@@ -3,6 +3,8 @@
 import json
 import platform
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 from .. import _child
 from . import _state, _work
 from ._feedback import Feedback
+from ._registry import get
 
 FORMAT = "denselayer submission 1"
 
@@ -69,6 +72,35 @@ def check_source(exercise, source, *, seconds=_child.SECONDS, stop=None) -> Feed
         path = Path(folder) / f"{exercise.id}.py"
         path.write_text(source, encoding="utf-8", errors="replace")
         return _work.check_file(exercise, path, seconds=seconds, stop=stop)[0]
+
+
+def check_many(answers, *, jobs=1, seconds=_child.SECONDS):
+    """Check answers, several at once; give their Feedback in the order of the answers.
+
+    The generator must be closed (`contextlib.closing`): then all children have ended, whatever happened.
+
+    Args:
+        answers: pairs of the id of an exercise and a source text; equal ones are checked once.
+        jobs: how many children at once.
+        seconds: how long an answer may take.
+    """
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        futures = {each: pool.submit(_check, *each, seconds, stop) for each in dict.fromkeys(answers)}
+        for each in answers:
+            yield futures[each].result()
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _check(identifier, source, seconds, stop):
+    try:
+        return check_source(get(identifier), source, seconds=seconds, stop=stop)
+    except OSError as error:
+        said = f"This answer could not be checked here: {error.strerror or error}."
+        return Feedback(identifier, "error", said)
 
 
 def submission(name, answers, feedbacks):
