@@ -87,14 +87,29 @@ def _found(truth, claim, directions, tolerance):
 
 
 def two_counts(spoiled, overlooked, tries):
-    """Three runs with generators of their own: about half of the signs, none of the normal directions."""
+    """Some runs with generators of their own: about half of the signs, none of the normal directions."""
     if half_overlook_it(spoiled, overlooked, tries):
         return None
-    for seed in range(3):
-        found = tries(np.random.default_rng(seed).normal(size=20), np.random.default_rng(seed + 10))
+    counts, drawn = set(), False
+    for seed in range(5):
+        rng = np.random.default_rng(seed + 10)
+        found = tries(np.random.default_rng(seed).normal(size=20), rng)
         fault = _of_counts(found)
         if fault:
             return fault
+        counts.add(int(found[0]))
+        drawn = drawn or rng.bit_generator.state != np.random.default_rng(seed + 10).bit_generator.state
+    return _of_chance(counts, drawn)
+
+
+def _of_chance(counts, drawn):
+    """The number of overlooked signs depends on chance, and chance comes from the generator."""
+    if not drawn:
+        said = "Your `tries` draws nothing from `rng`: its directions come from that generator."
+        return Fault("values", said, finding="rng not used")
+    if len(counts) == 1:
+        said = f"Five different generators give the same count, {counts.pop()}: is it counted?"
+        return Fault("values", said, finding="always the same count")
     return None
 
 
@@ -102,6 +117,11 @@ def _of_counts(found):
     if not isinstance(found, tuple | list | np.ndarray) or np.shape(found) != (2,):
         return Fault("shape", "`tries` returns two counts: first for signs, then for normal directions.")
     signs, normal = found
+    if np.asarray(found).dtype.kind not in "iuf" or not np.isfinite(found).all():
+        return Fault("shape", f"`tries` returns two counts, and {shown(found)} has none.")
+    if 0.4 < signs < 0.6:
+        said = "These are shares of the directions; asked are the counts out of 1,000."
+        return Fault("values", said, (), f"yours {shown(found)}", "shares")
     example = f"yours {int(signs)} and {int(normal)}, right about 500 and 0"
     if 400 < normal < 600 and signs < 10:
         said = "The two counts are exchanged: first the signs, then the normal directions."
@@ -241,6 +261,21 @@ def tries(gradient, rng):
             finding="exchanged",
         ),
         Wrong(
+            "knows the answer",
+            [SPOILED, OVERLOOKED, "return 500, 0"],
+            finding="rng not used",
+        ),
+        Wrong(
+            "a generator of its own",
+            [SPOILED, OVERLOOKED, "rng = np.random.default_rng(0)\n" + TRIES],
+            says="Your `tries` draws nothing from `rng`: its directions come from that generator.",
+        ),
+        Wrong(
+            "divides by 1,000",
+            [SPOILED, OVERLOOKED, TRIES.replace("v, tolerance)", "v, tolerance) / 1000")],
+            finding="shares",
+        ),
+        Wrong(
             "signs twice",
             [SPOILED, OVERLOOKED, TRIES.replace("signs, normal", "signs, signs")],
             finding="count of normal directions",
@@ -273,8 +308,13 @@ def doubled(d_out, x, weight):
     return tuple(2 * array for array in right(d_out, x, weight))
 
 
+def off_by_a_millionth(d_out, x, weight):
+    d_x, d_weight, d_bias = right(d_out, x, weight)
+    return d_x, (1 + 1e-6) * d_weight, d_bias
+
+
 def cases_of_backward():
-    """A layer from one number to one, right and doubled; square layers with a mistake; a wide one."""
+    """A layer from one number to one, right and doubled; square layers with a mistake; wide ones."""
     rng = np.random.default_rng(9)
     one = {"x": np.array([[2.0]]), "weight": np.array([[3.0]])}
     square = {"x": np.array([[1.0, 2.0], [3.0, -1.0]]), "weight": np.array([[1.0, 2.0], [4.0, 3.0]])}
@@ -289,6 +329,7 @@ def cases_of_backward():
         (square, forgets_the_upstream_gradient),
         (wide, F.linear_backward),
         (wide, averaged_bias_gradient),
+        (wide, off_by_a_millionth),
     ]
     return [Case(**arrays, backward=backward, rng=np.random.default_rng(8)) for arrays, backward in layers]
 
@@ -302,7 +343,7 @@ def agreement_of_gradients(x, weight, backward, rng):
         np.einsum("ni->i", d_out),
     )
     return tuple(
-        bool(np.allclose(found, formula, rtol=1e-9))
+        bool(np.allclose(found, formula, rtol=1e-9, atol=1e-9))
         for found, formula in zip(backward(d_out, x, weight), formulas, strict=True)
     )
 
@@ -310,6 +351,9 @@ def agreement_of_gradients(x, weight, backward, rng):
 def _verdicts(result):
     if isinstance(result, dict) and set(result) != {"x", "weight", "bias"}:
         raise ValueError("its keys should be x, weight and bias")
+    verdicts = list(result.values()) if isinstance(result, dict) else result
+    if isinstance(verdicts, tuple | list) and not all(isinstance(v, bool | np.bool_) for v in verdicts):
+        raise ValueError("each verdict should be True or False")
     return result
 
 
@@ -325,7 +369,7 @@ def _by_sums(draw_d_out, draw_change):
             (np.sum(d_out * (x @ u.T)), np.sum(d_weight * u)),
             (np.sum(d_out * c), np.sum(d_bias * c)),
         ]
-        return tuple(bool(np.isclose(a, b, rtol=1e-9)) for a, b in sides)
+        return tuple(bool(np.isclose(a, b, rtol=1e-9, atol=1e-9)) for a, b in sides)
 
     return test
 
@@ -424,6 +468,15 @@ def dot_product_test(x, weight, backward, rng):
                     " the rows are summed.",
                 ),
                 Slip(
+                    "tolerance too large",
+                    lambda x, weight, backward, rng: (
+                        (True, True, True)
+                        if backward is off_by_a_millionth
+                        else agreement_of_gradients(x, weight, backward, rng)
+                    ),
+                    "A gradient that is off by a millionth passes: the relative error has to be below 1e-11.",
+                ),
+                Slip(
                     "never fails",
                     lambda *case: (True, True, True),
                     "Your test passes every gradient: do both sums of a pair come from the same pass?",
@@ -475,6 +528,17 @@ def dot_product_test(x, weight, backward, rng):
             "upside down",
             [DRAWN, SIDES, VERDICTS.replace("error < 1e-11", "error > 1e-11")],
             finding="upside down",
+        ),
+        Wrong(
+            "a tolerance for float32",
+            [DRAWN, SIDES, VERDICTS.replace("1e-11", "1e-3")],
+            finding="tolerance too large",
+        ),
+        Wrong(
+            "returns the errors",
+            [DRAWN, SIDES, VERDICTS.replace("bool(error < 1e-11)", "error")],
+            says="`dot_product_test` returns a dict, which cannot be read: each verdict should be True or"
+            " False.",
         ),
         Wrong(
             "the backward pass twice",

@@ -158,6 +158,18 @@ def accumulate(params, pieces, loss_and_grads):
                     "These are sums; the mean divides both by the number of rows.",
                 ),
                 Slip(
+                    "loss not divided",
+                    lambda *case: one_batch(*case)[0] * _rows(case[1]),
+                    "The gradients are means and the loss is a sum: divide it by the number of rows, too.",
+                    output="loss",
+                ),
+                Slip(
+                    "loss divided by pieces",
+                    lambda *case: one_batch(*case)[0] * _rows(case[1]) / len(case[1]),
+                    "The loss is divided by the number of pieces; divide by the number of rows.",
+                    output="loss",
+                ),
+                Slip(
                     "starts at the parameters",
                     _plus_the_parameters,
                     "The sums start at the parameters themselves; they start at zero.",
@@ -183,6 +195,11 @@ def accumulate(params, pieces, loss_and_grads):
             finding="divided by pieces",
         ),
         Wrong("forgets the gradients", [SUMS, "return total / count, sums"], finding="gradient of the sum"),
+        Wrong(
+            "forgets the loss",
+            [SUMS, MEANS.replace("total / count", "total")],
+            finding="loss not divided",
+        ),
         Wrong(
             "overwrites",
             [SUMS.replace("sums[name] += grads[name]", "sums[name] = grads[name]"), MEANS],

@@ -1,5 +1,7 @@
 """Better steps: four points, the complex step, and the central difference of a gradient."""
 
+import inspect
+
 import numpy as np
 
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
@@ -119,6 +121,12 @@ def best_step(eps):
                     "This is twice the slope: divide by 12h.",
                 ),
                 Slip(
+                    "far points alone",
+                    lambda f, x, h: _central(f, x, 2 * h),
+                    "This is the central difference of the two far points; the near ones count four times as"
+                    " much, with the other sign.",
+                ),
+                Slip(
                     "times h",
                     lambda f, x, h: h**2 * four_points(f, x, h),
                     "Python reads `/ 12 * h` from the left: it divides by 12 and multiplies by h. Put 12 * h"
@@ -158,6 +166,16 @@ def best_step(eps):
                     "This is how many times smaller the error is; the digits are its log10.",
                 ),
                 Slip(
+                    "always four points",
+                    lambda method, *rest: digits(four_points, *rest),
+                    "These are the digits of four points, whatever the method: call `method`.",
+                ),
+                Slip(
+                    "always two points",
+                    lambda method, *rest: digits(central, *rest),
+                    "These are the digits of two points, whatever the method: call `method`.",
+                ),
+                Slip(
                     "upside down",
                     lambda *case: -digits(*case),
                     "The quotient is upside down: the error with the step h stands above.",
@@ -179,6 +197,16 @@ def best_step(eps):
                     "fourth root",
                     lambda eps: eps**0.25,
                     "The fourth root leaves out that the rounding error is divided by h.",
+                ),
+                Slip(
+                    "brackets",
+                    lambda eps: eps / 5,
+                    "Python reads `eps ** 1 / 5` from the left: put the exponent 1 / 5 in brackets.",
+                ),
+                Slip(
+                    "error for step",
+                    lambda eps: eps**0.8,
+                    "This is the error at the best step; the step itself is asked.",
                 ),
                 Slip(
                     "least sum",
@@ -230,6 +258,8 @@ def best_step(eps):
             finding="cube root",
         ),
         Wrong("forgets the h", [FOUR_POINTS, DIGITS, "return eps ** (1 / 4)"], finding="fourth root"),
+        Wrong("brackets of the root", [FOUR_POINTS, DIGITS, "return eps ** 1 / 5"], finding="brackets"),
+        Wrong("the error", [FOUR_POINTS, DIGITS, "return eps ** (4 / 5)"], finding="error for step"),
     ],
 )
 
@@ -296,6 +326,8 @@ def _all_entries_at_once(f, z):
 
 def large_scores(cross_entropy, slopes):
     """Scores whose exponentials overflow, and a class whose probability rounds to zero."""
+    if np.isnan(_number(cross_entropy(np.array([0.0, 1.0]), 0))):
+        return Fault("nan", "`cross_entropy` is nan.", (), "z = [0, 1], label = 0, right 1.313262")
     if _infinite(cross_entropy(np.array([1000.0, 999.0]), 0)):
         advice = "Subtract the largest score from all of them before you take exponentials."
         said = "Scores of 1,000 are too large for it: e to the 1,000 is infinite in float64."
@@ -304,6 +336,10 @@ def large_scores(cross_entropy, slopes):
         advice = "The largest magnitude is not the largest score: shift by the largest score."
         said = "Scores of −1,000 are too small for it: every exponential is 0, and log 0 is infinite."
         return Fault("nan", said, (advice,), "z = [-1000, -1001], label = 0, right 0.313262", "underflow")
+    if _infinite(cross_entropy(np.array([1000.0, -1000.0]), 0)):
+        advice = "Subtract the largest score: with the mean or the least one, an exponent above 0 is left."
+        said = "With scores of 1,000 and −1,000 an exponential is still infinite: what is subtracted?"
+        return Fault("nan", said, (advice,), "z = [1000, -1000], label = 0, right 0", "shift too small")
     if _infinite(cross_entropy(np.array([1000.0, 0.0]), 1)):
         advice = "Take the logarithm of the sum, and subtract the score of the right class from it."
         said = "A probability that rounds to 0 has no logarithm: the cross entropy here is 1,000."
@@ -311,8 +347,13 @@ def large_scores(cross_entropy, slopes):
     return None
 
 
+def _number(value):
+    """The value if it is a number; what else an answer may return is told by the comparison of values."""
+    return value if isinstance(value, int | float | complex | np.number) else 0.0
+
+
 def _infinite(value):
-    return isinstance(value, int | float | complex | np.generic) and not np.isfinite(value)
+    return not np.isfinite(_number(value))
 
 
 def steps_are_imaginary(cross_entropy, slopes):
@@ -323,11 +364,16 @@ def steps_are_imaginary(cross_entropy, slopes):
         seen.append(np.array(z))
         return np.sum(np.asarray(z, dtype=complex) ** 2)
 
-    slopes(watched, here.copy())
+    found = slopes(watched, here.copy())
+    if inspect.isgenerator(found):
+        list(found)
+    if not seen:
+        return Fault("values", "Your `slopes` never calls f.", finding="never calls f")
     if any(map(np.iscomplexobj, seen)):
         return _too_large(max(np.abs(z.imag).max() for z in seen))
     if all(np.array_equal(z, here) for z in seen):
-        said = "The step does not arrive: f gets z itself, because a float array drops an imaginary part."
+        said = "The step does not arrive: f gets z itself. A float array drops an imaginary part, and a real"
+        said += " step of 1e-20 is rounded away."
         return Fault("values", said, ("Copy z as complex: `z.astype(complex)`.",), finding="step lost")
     advice = "Step sideways: make a complex copy of z, and add 1j * h to one entry."
     said = "Your `slopes` hands real numbers to f; the complex step moves an entry by 1j * h."
@@ -337,8 +383,8 @@ def steps_are_imaginary(cross_entropy, slopes):
 def _too_large(step):
     if step <= 1e-9:
         return None
-    advice = "Nothing is subtracted, so nothing is lost with a tiny step: take 1e-20."
-    said = f"The step is {step:.0e}, so the truncation error, proportional to its square, can be seen."
+    advice = "Nothing is subtracted, so nothing is lost with a tiny step: take 1e-20, as asked."
+    said = f"The step is {step:.0e}, and the truncation error is proportional to its square."
     return Fault("values", said, (advice,), finding="step too large")
 
 
@@ -407,6 +453,16 @@ def slopes(f, z):
                     "scores made real",
                     lambda z, label: log_sum_exp(z.real, label),
                     "The scores are made real first, and with the imaginary part the slope is gone.",
+                ),
+                Slip(
+                    "sign",
+                    lambda z, label: -log_sum_exp(z, label),
+                    "The sign is turned: this is the logarithm of the probability, and the loss is minus it.",
+                ),
+                Slip(
+                    "probability",
+                    lambda z, label: np.exp(-log_sum_exp(z, label)),
+                    "This is the probability of the right class; the loss is minus its logarithm.",
                 ),
                 Slip(
                     "shift not added",
@@ -485,6 +541,11 @@ def slopes(f, z):
             finding="overflow",
         ),
         Wrong(
+            "shifts by the mean",
+            ["m = z.real.mean()\nreturn np.log(np.sum(np.exp(z - m))) + m - z[label]", SLOPES],
+            finding="shift too small",
+        ),
+        Wrong(
             "logarithm of the softmax",
             ["p = np.exp(z - z.max())\nreturn -np.log(p[label] / p.sum())", SLOPES],
             finding="logarithm of zero",
@@ -512,6 +573,7 @@ def slopes(f, z):
             ],
             finding="imaginary part dropped",
         ),
+        Wrong("a formula without f", [CROSS_ENTROPY, "return np.zeros(len(z))"], finding="never calls f"),
         Wrong("central differences", [CROSS_ENTROPY, DIFFERENCES], finding="no complex step"),
         Wrong(
             "a complex step into a float array",
@@ -628,6 +690,12 @@ def gradient(w, x, t):
                     "This is twice H v: the two points are 2h v apart.",
                 ),
                 Slip(
+                    "times h",
+                    lambda g, w, v, h: h**2 * g.slopes(w, v),
+                    "Python reads `/ 2 * h` from the left: it divides by 2 and multiplies by h. Put 2 * h in"
+                    " brackets.",
+                ),
+                Slip(
                     "one-sided",
                     lambda g, w, v, h: (g(w + h * v) - g(w)) / h,
                     "This is a one-sided difference, with an error proportional to h: take one gradient on"
@@ -703,6 +771,11 @@ def gradient(w, x, t):
             finding="one-sided",
         ),
         Wrong("divides by h", [HESSIAN_TIMES.replace("(2 * h)", "h"), GRADIENT], finding="divided by h"),
+        Wrong(
+            "brackets of 2h",
+            [HESSIAN_TIMES.replace("(2 * h)", "2 * h"), GRADIENT],
+            finding="times h",
+        ),
         Wrong(
             "direction afterwards",
             ["return (g(w + h) - g(w - h)) / (2 * h) * v", GRADIENT],

@@ -104,12 +104,16 @@ def _all_rows_or_none(loss, params, grads, name):
 
 
 def _names(result):
+    if isinstance(result, dict):
+        raise ValueError("the names of the wrong arrays alone, in a list, are asked for")
     if isinstance(result, str) or not np.iterable(result) or not all(isinstance(n, str) for n in result):
         raise ValueError("it should be a list of names")
     return sorted(result)
 
 
 def _numbers(result):
+    if isinstance(result, dict):
+        raise ValueError("the numbers of the wrong rows alone, in a list, are asked for")
     numbers = list(result) if np.iterable(result) else [None]
     if any(isinstance(n, bool | np.bool_) or not isinstance(n, int | np.integer) for n in numbers):
         raise ValueError("it should be a list of row numbers")
@@ -178,6 +182,9 @@ report = gradcheck.check_gradients(loss, params, grads)
 names = {entry.place.split("[")[0] for entry in report.failures}
 return [name for name in params if name in names]
 """
+ALL_VERDICTS = ARRAYS.replace("found = []", "found = {}").replace(
+    "    if not report.ok:\n        found.append(name)\n", "    found[name] = report.ok\n"
+)
 WHERE = Code(
     "check-where",
     entry="wrong_arrays, wrong_rows",
@@ -285,6 +292,12 @@ def wrong_rows(loss, params, grads, name):
             "does not copy the matrix",
             [ARRAYS, ROWS.replace("params[name].copy()", "params[name]")],
             says="Your function changes its argument `params`.",
+        ),
+        Wrong(
+            "a verdict for each name",
+            [ALL_VERDICTS, ROWS],
+            says="`wrong_arrays` returns a dict, which cannot be read: the names of the wrong arrays alone,"
+            " in a list, are asked for.",
         ),
         Wrong(
             "rows from 1",

@@ -200,7 +200,11 @@ def evaluations():
         Part(
             "forward_seconds",
             (parameters + 1) * seconds,
-            {float((parameters + 1) * seconds / 3600): "4.99 is the time in hours."},
+            {
+                float((parameters + 1) * seconds / 3600): "4.99 is the time in hours.",
+                float((weights + 1) * seconds): no_bias,
+                100 * (parameters + 1): "A hundredth of a second each: divide by 100.",
+            },
             unit="seconds",
         ),
         Part(
@@ -208,6 +212,7 @@ def evaluations():
             2 * parameters * seconds,
             {
                 float(2 * parameters * seconds / 3600): "9.98 is the time in hours.",
+                float(2 * weights * seconds): no_bias,
                 200 * parameters: "A hundredth of a second each: divide by 100.",
             },
             unit="seconds",
