@@ -212,7 +212,7 @@ def _same(one, other):
 def draw_weight(layout, params, rng):
     """A random weight (out, in) and bias (out,) for which z is about 1 in size."""
     shape = layout.split(params[layout.weight])[0].shape
-    weight = rng.standard_normal(shape) * 1.2 / np.sqrt(shape[1])
+    weight = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.2, 1.2], shape) / np.sqrt(shape[1])
     bias = rng.uniform(0.2, 0.8, shape[0]) * rng.choice([-1.0, 1.0], shape[0])
     return weight, bias if layout.has_bias else np.zeros(shape[0])
 

@@ -148,7 +148,8 @@ class _Examination:
             arrays.append(verdict)
             findings += found
         findings = self._sized(merged(findings))
-        notes = self._directions(points[0], asked[0], arrays)
+        smooth = [name for name, one in cases[0].items() if len(one.smooth) == len(one.entries)]
+        notes = self._directions(points[0], cases[0], arrays, smooth)
         return Report(self._subject, tuple(arrays), findings, notes)
 
     def _unusable(self, point):
@@ -188,14 +189,14 @@ class _Examination:
             named.append(finding)
         return tuple(named)
 
-    def _directions(self, point, given, arrays):
-        """A note if entries that were not measured are wrong, in arrays that seem healthy."""
-        seem = [one.name for one in arrays if one.verdict == "healthy"]
+    def _directions(self, point, cases, arrays, smooth):
+        """A note if entries that were not measured are wrong, in healthy arrays without a kink."""
+        seem = [one.name for one in arrays if one.verdict == "healthy" and one.name in smooth]
         large = [one for one in arrays if one.name in seem and one.total > one.checked]
         if not large:
             return ()
         chosen = {name: point[name] for name in seem}
-        gradients = {name: _fit(given[name], point[name]) for name in seem}
+        gradients = {name: _fit(cases[name].came, point[name]) for name in seem}
         check = check_direction(lambda moved: self._loss(point | moved), chosen, gradients, directions=2)
         if check.ok:
             return ()

@@ -11,6 +11,7 @@ from ._explain import Case, Target, explain
 from ._hypotheses import forms_of, gates_of
 from ._measured import merged
 from ._report import ArrayVerdict, Finding, worst_entries
+from ._shapes import settled
 from ._slips import Names, findings_of
 from ._spellings import family
 from ._structure import BATCHES, ROUGH, SINGLE, STRICT, Outcome, absent, crashed, theirs
@@ -150,13 +151,13 @@ def _run(subject, chain, n, rng):
     x = _draw(run, chain, params, n, rng)
     out = np.asarray(run.forward(x.copy()))
     d_out = rng.standard_normal(out.shape).astype(subject.dtype)
+    shapes = {name: value.shape for name, value in params.items()} | {"x": x.shape}
     came = {
-        name: None if gradient is None else np.array(gradient, dtype=np.float64)
+        name: None if gradient is None else settled(np.array(gradient, dtype=np.float64), shapes[name])
         for name, gradient in run.backward(d_out.copy()).items()
     }
     rows, upstream = (array.T if chain.batch_axis else array for array in (x, d_out))
     inputs, before = chain.passes(params, rows.astype(np.float64))
-    shapes = {name: value.shape for name, value in params.items()} | {"x": x.shape}
     upstream = upstream.astype(np.float64)
     right = _right(chain, params, inputs, before, upstream, shapes)
     return Run(params, inputs, before, upstream, came, shapes, right)

@@ -9,6 +9,7 @@ from .._slopes import NOISE, Probe
 from ..gradcheck import check_gradients
 from ._explain import Form, Gate, Target, explain
 from ._report import ArrayVerdict, Entry, Finding
+from ._shapes import settled
 from ._slips import name_constant
 from ._spellings import family
 
@@ -79,7 +80,8 @@ class Context:
 
 def measure(loss, arrays, came, n=1, entries=ENTRIES):
     """``{name: Measured}`` by slopes of ``loss`` in arrays of floats."""
-    fitting = {name: _fitting(came.get(name), value) for name, value in arrays.items()}
+    came = {name: settled(came.get(name), value.shape) for name, value in arrays.items()}
+    fitting = {name: _fitting(came[name], value) for name, value in arrays.items()}
     report = check_gradients(loss, arrays, fitting, max_entries=entries)
     grouped = {name: [] for name in arrays}
     largest = max((abs(entry.numeric) for entry in report.entries), default=0.0)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._report import Finding
+from ._shapes import harmless
 from ._spellings import learning_rates
 
 TWO = (2.0, 0.5)
@@ -63,7 +64,7 @@ class Names:
             expected = case.shapes[name]
             if piece == "bias" and not self.augmented:
                 fits = (
-                    _harmless(came.shape, expected) if turned is False else _other_shape(came.shape, expected)
+                    harmless(came.shape, expected) if turned is False else _other_shape(came.shape, expected)
                 )
                 return came.ravel() if fits else None
             if turned is None:
@@ -120,18 +121,10 @@ class Names:
         return self.layout.join(d_z.T @ case.x, d_z.sum(axis=0), case.shapes)[called]
 
 
-def _harmless(came, expected):
-    """Whether a gradient can be taken off an array of this shape without changing it."""
-    try:
-        return np.prod(came) == np.prod(expected) and np.broadcast_shapes(came, expected) == expected
-    except ValueError:
-        return False
-
-
 def _other_shape(came, expected):
     """Whether as many numbers came in another shape, one that is no transpose and does harm."""
     turned = len(came) == 2 and came[::-1] == expected
-    return np.prod(came) == np.prod(expected) and not turned and not _harmless(came, expected)
+    return np.prod(came) == np.prod(expected) and not turned and not harmless(came, expected)
 
 
 def findings_of(names, chosen, cases):
