@@ -4,6 +4,7 @@ import argparse
 import difflib
 import json
 import math
+import os
 import re
 import sys
 from functools import partial
@@ -62,9 +63,9 @@ def run(args):
         return 130
     if args.json:
         reports = [answer["json"] for answer in answers]
-        print(json.dumps(reports[0] if names else reports, indent=2))
+        show(json.dumps(reports[0] if names else reports, indent=2))
     else:
-        print("\n\n".join(answer["text"] for answer in answers))
+        show("\n\n".join(answer["text"] for answer in answers))
     codes = [CODES[answer["status"]] for answer in answers]
     return 1 if 1 in codes else max(codes)
 
@@ -234,6 +235,16 @@ def _refuse_others(name, thing, count, subject):
 def _kind(thing):
     kind = type(thing).__name__
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def show(text):
+    """Print a text, whether or not anybody reads it to its end (``| head``) or can show all its letters."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def seconds(text):

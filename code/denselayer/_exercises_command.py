@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from ._child import SECONDS
-from ._doctor_command import seconds
+from ._doctor_command import seconds, show
 from ._machine import cores
 
 KINDS = ("number", "code", "explain")
@@ -60,20 +60,14 @@ def _action(actions, name, function, summary):
 
 def run(args):
     """Do what was asked for; return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
     try:
         return args.action(args)
     except Unknown as error:
-        _say(f"error: {error}", sys.stderr)
+        print("\n".join(_lines(f"error: {error}")), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _list(args):
@@ -271,15 +265,18 @@ def _exercise(text):
     raise Unknown(f"There is no exercise {text}.{meant} python -m denselayer exercises lists them all.")
 
 
-def _say(text, stream=None):
+def _say(text):
     """Print a text, wrapped to the width of the terminal, in colour if there is somebody to see it."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    lines = _lines(text)
+    show("\n".join(map(_coloured, lines) if wanted and sys.stdout.isatty() else lines))
+
+
+def _lines(text):
     from .exercises._work import wrapped
 
-    stream = stream or sys.stdout
     width = shutil.get_terminal_size().columns
-    lines = [piece for line in text.splitlines() for piece in wrapped(line, width)]
-    colour = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    print("\n".join(map(_coloured, lines) if colour else lines), file=stream, flush=True)
+    return [piece for line in text.splitlines() for piece in wrapped(line, width)]
 
 
 def _coloured(line):
