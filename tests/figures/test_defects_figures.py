@@ -1,7 +1,5 @@
 """The figures of the training runs draw each defect of a group once, right and wrong, on the same axes."""
 
-import re
-
 import matplotlib
 import numpy as np
 import pytest
