@@ -12,6 +12,7 @@ def curves():
     """Two sizes and one round first; then three rounds with an outlier, and sizes that do not double."""
     rising = np.array([1.0, 4.0, 16.0, 64.0])
     outlier = np.stack([rising, rising, rising * [1, 40, 1, 1]], axis=1)
+    quick = np.stack([rising, rising, rising * [1, 0.3, 1, 1]], axis=1)
     step = np.stack([rising * [1, 1, 3, 3]] * 3, axis=1)
     flat = np.array([[5.0, 5.0, 5.0], [5.0, 6.0, 5.0], [45.0, 44.0, 45.0]])
     return [
@@ -19,6 +20,7 @@ def curves():
         Case(sizes=np.array([1, 2]), seconds=np.array([[1.0], [8.0]]), exponent=2),
         Case(sizes=np.array([1, 2]), seconds=np.array([[3.0], [3.0]]), exponent=1),
         Case(sizes=np.array([1, 2, 4, 8]), seconds=outlier, exponent=2),
+        Case(sizes=np.array([1, 2, 4, 8]), seconds=quick, exponent=2),
         Case(sizes=np.array([16, 32, 64, 128]), seconds=step, exponent=2),
         Case(sizes=np.array([10, 30, 90]), seconds=flat, exponent=2),
         Case(sizes=np.array([1, 2, 4, 8]), seconds=step, exponent=2, tolerance=2.0),
@@ -51,8 +53,18 @@ def _places(sizes, seconds, exponent, tolerance=0.4):
     return [(sizes.tolist().index(a), sizes.tolist().index(b)) for a, b in found]
 
 
+def _one_too_early(sizes, seconds, exponent, tolerance=0.4):
+    found = _places(sizes, seconds, exponent, tolerance)
+    return [(sizes[a - 1], sizes[b - 1]) for a, b in found]
+
+
+def _one_line(sizes, times):
+    return np.full(len(sizes) - 1, np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
 def whole_pairs(pairs):
-    """The pairs as whole numbers, whether they came as a list or as an array."""
+    """The pairs as whole numbers, whether they came as a list, as an array or one after the other."""
+    pairs = list(pairs)
     if any(np.shape(pair) != (2,) for pair in pairs):
         raise ValueError("each entry should be a pair of sizes")
     return [tuple(map(int, pair)) for pair in pairs]
@@ -91,6 +103,11 @@ def kinks(sizes, seconds, exponent, tolerance=0.4):
                     "One slow round moves the result: take the median over the rounds, not the mean.",
                 ),
                 Slip(
+                    "least of the rounds",
+                    _kinks(times=np.min),
+                    "One quick round moves the result: take the median over the rounds, not the least.",
+                ),
+                Slip(
                     "no logarithms",
                     _kinks(slopes=lambda sizes, times: np.diff(times) / np.diff(sizes)),
                     "These are slopes on ordinary axes; an exponent is a slope of logarithms.",
@@ -116,6 +133,21 @@ def kinks(sizes, seconds, exponent, tolerance=0.4):
                     "The tolerance is always 0.4; use the argument.",
                 ),
                 Slip(
+                    "one pair too early",
+                    _one_too_early,
+                    "Slope i belongs to the sizes i and i + 1; these are the sizes i − 1 and i.",
+                ),
+                Slip(
+                    "logarithms of the times alone",
+                    _kinks(slopes=lambda sizes, times: np.diff(np.log2(times))),
+                    "The logarithms of the sizes are left out: not every size is twice the one before it.",
+                ),
+                Slip(
+                    "one line for all",
+                    _kinks(slopes=_one_line),
+                    "One slope is taken for the whole curve; a kink shows in that between two neighbours.",
+                ),
+                Slip(
                     "places",
                     _places,
                     "These are the places in `sizes`; the sizes themselves are asked for.",
@@ -128,6 +160,11 @@ def kinks(sizes, seconds, exponent, tolerance=0.4):
             "takes the mean",
             ["times = seconds.mean(axis=1)", SLOPES, PAIRS],
             finding="mean of the rounds",
+        ),
+        Wrong(
+            "takes the least",
+            ["times = seconds.min(axis=1)", SLOPES, PAIRS],
+            finding="least of the rounds",
         ),
         Wrong(
             "forgets the logarithms",
@@ -147,6 +184,16 @@ def kinks(sizes, seconds, exponent, tolerance=0.4):
                 "off = np.flatnonzero(abs(slopes - exponent) > tolerance)\nreturn [(i, i + 1) for i in off]",
             ],
             finding="places",
+        ),
+        Wrong(
+            "counts from one",
+            [TIMES, SLOPES, PAIRS.replace("sizes[i]), int(sizes[i + 1])", "sizes[i - 1]), int(sizes[i])")],
+            finding="one pair too early",
+        ),
+        Wrong(
+            "divides by nothing",
+            [TIMES, "slopes = np.diff(np.log2(times))", PAIRS],
+            finding="logarithms of the times alone",
         ),
         Wrong(
             "returns a condition",
@@ -247,6 +294,30 @@ def apart_and_fused(batch, in_features, out_features, peak, bandwidth):
                     output="apart",
                 ),
                 Slip(
+                    "exchanged",
+                    lambda *case: one_after_the_other(*case)[::-1],
+                    "The two are exchanged: two steps one after the other take longer than the fused one.",
+                ),
+                Slip(
+                    "longer of the two",
+                    lambda *case: one_after_the_other(*case)[1],
+                    "`apart` has the time of the product alone; the ReLU starts when the product is done, so"
+                    " its bound is added.",
+                    output="apart",
+                ),
+                Slip(
+                    "ReLU alone",
+                    lambda batch, ins, outs, peak, bandwidth: 8 * batch * outs / bandwidth,
+                    "`apart` has the time of the ReLU alone; the product comes before it.",
+                    output="apart",
+                ),
+                Slip(
+                    "nothing fused",
+                    lambda *case: one_after_the_other(*case)[0],
+                    "`fused` lets the ReLU move its numbers, too; it is applied before they are written.",
+                    output="fused",
+                ),
+                Slip(
                     "written only",
                     _written_only,
                     "`apart` lets the ReLU move its numbers once; it reads them and writes them back.",
@@ -287,6 +358,16 @@ def apart_and_fused(batch, in_features, out_features, peak, bandwidth):
                 "apart = cost.least_seconds(product.forward.operations, traffic, **machine)",
             ],
             finding="one bound",
+        ),
+        Wrong(
+            "the longer of the two",
+            [FUSED, "apart = max(fused, cost.least_seconds(*relu.forward, **machine))"],
+            finding="longer of the two",
+        ),
+        Wrong(
+            "exchanges them",
+            [FUSED.replace("fused =", "apart ="), APART.replace("apart = fused", "fused = apart")],
+            finding="exchanged",
         ),
         Wrong(
             "only the writing",

@@ -1,5 +1,7 @@
 """Exercises on memory: the largest batch, equal parameters, and what a network keeps."""
 
+import math
+
 import numpy as np
 
 from denselayer import cost, nn
@@ -40,9 +42,17 @@ def _batch(widths, memory, optimizer="adam", *, itemsize=4, copies=0, kept=0):
     return (memory // itemsize - fixed) // (cost.network_activations(1, widths) + kept)
 
 
-def _exact_quotient(widths, memory, optimizer="adam"):
+def _quotient(widths, memory, optimizer="adam"):
     fixed = COPIES[optimizer] * cost.network_parameters(widths)
-    return max((memory / 4 - fixed) / cost.network_activations(1, widths), 0)
+    return (memory / 4 - fixed) / cost.network_activations(1, widths)
+
+
+def _exact_quotient(*case):
+    return max(_quotient(*case), 0)
+
+
+def _truncated(*case):
+    return int(_quotient(*case))
 
 
 LARGEST = Code(
@@ -100,8 +110,25 @@ def largest_batch(widths, memory, optimizer="adam"):
                 ),
                 Slip(
                     "rounded up",
-                    lambda *case: max(_batch(*case) + 1, 0),
-                    "The batch is one row too large: it must be rounded down to fit.",
+                    lambda *case: math.ceil(_exact_quotient(*case)),
+                    "The batch is rounded up; it must be rounded down to fit.",
+                ),
+                Slip(
+                    "rounded up",
+                    lambda *case: round(_exact_quotient(*case)),
+                    "The batch is rounded to the nearest row; it must be rounded down to fit.",
+                ),
+                Slip(
+                    "below zero",
+                    _truncated,
+                    "The batch is negative where not even the parameters fit; it should be 0.",
+                ),
+                Slip(
+                    "nothing fixed",
+                    lambda widths, memory, optimizer="adam": (
+                        memory // 4 // cost.network_activations(1, widths)
+                    ),
+                    "All memory goes to kept values; what is held whatever the batch is comes off first.",
                 ),
             ),
         )
@@ -139,6 +166,14 @@ def largest_batch(widths, memory, optimizer="adam"):
                 "return max((memory // 4 - fixed) // sum(widths), 0)",
             ],
             finding="output kept",
+        ),
+        Wrong(
+            "rounds up",
+            [
+                "import math\nfixed = cost.training_values(cost.network_parameters(widths), 0, optimizer)",
+                "return max(math.ceil((memory / 4 - fixed) / sum(widths[:-1])), 0)",
+            ],
+            finding="rounded up",
         ),
         Wrong(
             "counts the rows but does not return them",
@@ -185,6 +220,11 @@ def by_hand(width, depth, batch):
 
 def _both(width, depth, batch):
     return cost.network([width] * (depth + 1), batch), cost.network(narrow(width, depth), batch)
+
+
+def _parameters_over(width, depth, batch):
+    wide, thin = _both(width, depth, batch)
+    return thin.parameters / wide.parameters
 
 
 def _training_intensity(width, depth, batch):
@@ -251,6 +291,24 @@ def compare(width, depth, batch):
                     lambda *case: -by_hand(*case)[0],
                     "`more` has the wrong sign: the narrow network has more parameters, so take it first.",
                     output="more",
+                ),
+                Slip(
+                    "more as a factor",
+                    _parameters_over,
+                    "`more` is a factor; asked is how many parameters more, a difference.",
+                    output="more",
+                ),
+                Slip(
+                    "kept as a difference",
+                    lambda *case: np.subtract(*(model.kept for model in _both(*case)[::-1])),
+                    "`kept` is a difference; asked is the factor, narrow divided by wide.",
+                    output="kept",
+                ),
+                Slip(
+                    "intensity upside down",
+                    lambda *case: 1 / by_hand(*case)[2],
+                    "`intensity` is upside down: the narrow network is to be divided by the wide one.",
+                    output="intensity",
                 ),
                 Slip(
                     "wide over narrow",

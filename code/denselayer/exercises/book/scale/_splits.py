@@ -57,7 +57,7 @@ REPAIRED = (
     Slip(
         "bias on every device",
         _too_often,
-        "The bias is in every partial sum, so the total has it once for each device.",
+        "The total has the bias once for each device; it belongs there once.",
     ),
     Slip("no bias", _no_bias, "The bias is left out."),
     Slip(
@@ -293,6 +293,12 @@ def averaged(x, target, weight, p, repaired):
                     _repaired_by(lambda own, n, p: own / n),
                     "The result is p times too small: the averaging divides by p once more, so the factor"
                     " needs a p.",
+                ),
+                Slip(
+                    "average forgotten",
+                    lambda x, target, weight, p, repaired: gradients(x, target, weight, p, True) / p,
+                    "The result is p times too small: the averaging divides by p once more, so the factor"
+                    " needs a p; and where `repaired` is false, the factor is 1.",
                 ),
                 Slip(
                     "upside down",

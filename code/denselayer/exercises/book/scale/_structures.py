@@ -3,7 +3,8 @@
 import numpy as np
 
 from denselayer import functional as F
-from denselayer.exercises import Case, Code, Slip, Values, Wrong
+from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
+from denselayer.exercises._allocated import peak_bytes
 
 
 def signals():
@@ -17,6 +18,28 @@ def signals():
         Case(kernel=other, length=6),
         Case(kernel=kernel, length=9),
     ]
+
+
+def batches_of_signals():
+    """A signal of one number; two rows; lengths that are even and odd."""
+    rng = np.random.default_rng(11)
+    found = [Case(rows=np.array([[2.0]]), kernel=np.array([3.0, 5.0, 7.0]))]
+    for n, length in [(2, 3), (1, 6), (3, 9)]:
+        rows = rng.integers(-4, 5, (n, length)).astype(float)
+        found.append(Case(rows=rows, kernel=np.array([1.0, 2.0, 4.0])))
+    return found
+
+
+def window_by_window(rows, kernel, *, stride=2, front=1):
+    """The sum of products in every window of every row; what lies outside of a row counts as zero."""
+    length = rows.shape[1]
+    starts = range(-front, length + 2 - front - len(kernel) + 1, stride)
+    return np.array(
+        [
+            [sum(kernel[k] * row[j + k] for k in range(len(kernel)) if 0 <= j + k < length) for j in starts]
+            for row in rows
+        ]
+    )
 
 
 def entry_by_entry(kernel, length, *, stride=2, padding=1):
@@ -41,7 +64,7 @@ COUNTS = "not_zero, stored = np.count_nonzero(matrix), kernel.size"
 
 CONV_MATRIX = Code(
     "scale-conv-matrix",
-    entry="convolution_matrix",
+    entry="strided, convolution_matrix",
     template='''
 import numpy as np
 
@@ -60,8 +83,37 @@ def convolution_matrix(kernel, length):
     solution=[WINDOWS, MATRIX, COUNTS],
     checks=[
         Values(
+            batches_of_signals,
+            window_by_window,
+            name="strided",
+            slips=(
+                Slip(
+                    "stride 1",
+                    lambda rows, kernel: window_by_window(rows, kernel, stride=1),
+                    "The kernel moves by one place; here it moves by two.",
+                ),
+                Slip(
+                    "kernel reversed",
+                    lambda rows, kernel: window_by_window(rows, kernel[::-1]),
+                    "The kernel is reversed, as `np.convolve` does it; in this book its first number meets"
+                    " the first number of a window.",
+                ),
+                Slip(
+                    "shifted",
+                    lambda rows, kernel: window_by_window(rows, kernel, front=0),
+                    "Both zeros stand behind the signal; one of them belongs in front.",
+                ),
+                Slip(
+                    "batch padded",
+                    lambda rows, kernel: np.pad(window_by_window(rows, kernel), ((1, 1), (0, 0))),
+                    "`np.pad(rows, 1)` pads both axes: a row of zeros stands before and behind the batch.",
+                ),
+            ),
+        ),
+        Values(
             signals,
             entry_by_entry,
+            name="convolution_matrix",
             returns=("matrix", "not_zero", "stored"),
             slips=(
                 Slip(
@@ -110,7 +162,7 @@ def convolution_matrix(kernel, length):
                     output="stored",
                 ),
             ),
-        )
+        ),
     ],
     wrong=[
         Wrong(
@@ -139,6 +191,22 @@ def convolution_matrix(kernel, length):
             finding="batch padded",
         ),
         Wrong(
+            "a matrix without `strided`",
+            [
+                "return rows",
+                "places = np.arange((length + 1) // 2)\nmatrix = np.zeros((len(places), length + 2))\n"
+                "for k in range(3):\n    matrix[places, 2 * places + k] = kernel[k]\n"
+                "matrix = matrix[:, 1:-1]",
+                COUNTS,
+            ],
+            says="The result has the shape (3, 9) and should have (3, 5).",
+        ),
+        Wrong(
+            "counts the zeros",
+            [WINDOWS, MATRIX, "not_zero, stored = matrix.size, kernel.size"],
+            finding="all entries",
+        ),
+        Wrong(
             "does not see the sharing",
             [WINDOWS, MATRIX, "not_zero = stored = np.count_nonzero(matrix)"],
             finding="not shared",
@@ -153,7 +221,7 @@ def _shifted(kernel, length):
 
 
 def look_ups():
-    """A table of one word, two look-ups of the same word, and the batch of the text."""
+    """A table of one word, two look-ups of the same word, the batch of the text, a gradient of zero."""
     rng = np.random.default_rng(10)
 
     def case(words, size, features):
@@ -166,6 +234,7 @@ def look_ups():
         case([1], 2, 1),
         case([1, 1], 2, 1),
         case([2, 0, 2], 5, 3),
+        Case(words=np.array([1, 0]), d_out=np.array([[0.0], [3.0]]), table=np.array([[1.0], [2.0], [4.0]])),
         case([5, 1, 5], 7, 2),
     ]
 
@@ -175,6 +244,17 @@ def with_one_hot(words, d_out, table):
     one_hot = np.eye(len(table), dtype=d_out.dtype)[words]
     d_weight = F.linear_backward(d_out, one_hot, np.ascontiguousarray(table.T)).d_weight
     return d_weight.T, [word for word in range(len(table)) if not one_hot[:, word].any()]
+
+
+def no_one_hot_rows(table_gradient):
+    """The memory of a call with so many words that their one-hot rows would be seen."""
+    words, count = np.arange(800) % 7, 800
+    one_hot = 8 * len(words) * count
+    if peak_bytes(table_gradient, words, np.ones((len(words), 1)), np.ones((count, 1))) < one_hot / 2:
+        return None
+    said = "The gradient is right, but its memory grows with words times look-ups, as one-hot rows do."
+    advice = "Start from zeros in the shape of the table, and add each row of `d_out` where its word is."
+    return Fault("values", said, (advice,), finding="one-hot rows")
 
 
 def _last_only(words, d_out, table):
@@ -189,8 +269,21 @@ def _mean(words, d_out, table):
     return with_one_hot(words, d_out, table)[0] / counts[:, None].astype(d_out.dtype)
 
 
+def _in_order(result):
+    """The result as it is; a set of words has no order to compare."""
+    if isinstance(result, tuple | list) and any(isinstance(part, set) for part in result):
+        raise ValueError("a set has no order, and the words are asked in rising order")
+    return result
+
+
 ADD = "d_table = np.zeros_like(table)\nnp.add.at(d_table, words, d_out)"
 REST = "untouched = np.setdiff1d(np.arange(len(table)), words)"
+
+ROWS_OF_ZEROS = "untouched = np.flatnonzero(~d_table.any(axis=1))"
+NO_ORDER = (
+    "`table_gradient` returns a tuple, which cannot be read: a set has no order, and the words are asked in"
+    " rising order."
+)
 
 EMBEDDING_GRADIENT = Code(
     "scale-embedding-gradient",
@@ -211,6 +304,7 @@ def table_gradient(words, d_out, table):
             look_ups,
             with_one_hot,
             returns=("d_table", "untouched"),
+            tidy=_in_order,
             gradient_of={"d_table": "table"},
             keeps_dtype=True,
             slips=(
@@ -240,15 +334,28 @@ def table_gradient(words, d_out, table):
                     output="untouched",
                 ),
                 Slip(
+                    "rows of zeros",
+                    lambda *case: np.flatnonzero(~with_one_hot(*case)[0].any(axis=1)),
+                    "`untouched` names the rows of zeros; a word that was looked up can have a gradient of"
+                    " zero, too: ask `words`.",
+                    output="untouched",
+                ),
+                Slip(
                     "the other words",
                     lambda words, d_out, table: sorted(set(words.tolist())),
                     "`untouched` has the words that do occur; the others are asked for.",
                     output="untouched",
                 ),
             ),
-        )
+        ),
+        Property(no_one_hot_rows),
     ],
     wrong=[
+        Wrong(
+            "one-hot rows",
+            ["d_table = np.eye(len(table), dtype=table.dtype)[words].T @ d_out", REST],
+            finding="one-hot rows",
+        ),
         Wrong(
             "adds with an index",
             ["d_table = np.zeros_like(table)\nd_table[words] += d_out", REST],
@@ -269,6 +376,8 @@ def table_gradient(words, d_out, table):
             finding="added to the table",
         ),
         Wrong("lists the words that occur", [ADD, "untouched = np.unique(words)"], finding="the other words"),
+        Wrong("looks at the gradient", [ADD, ROWS_OF_ZEROS], finding="rows of zeros"),
+        Wrong("a set", [ADD, "untouched = set(range(len(table))) - set(words.tolist())"], says=NO_ORDER),
         Wrong(
             "writes into the table",
             ["d_table = table\nd_table[:] = 0\nnp.add.at(d_table, words, d_out)", REST],
