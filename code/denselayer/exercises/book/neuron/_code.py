@@ -6,26 +6,38 @@ import numpy as np
 
 from denselayer import functional as F
 from denselayer.exercises import Case, Code, Fault, Property, Refuses, Slip, Values, Wrong
+from denselayer.exercises._loops import without_loop
 
 
 def inputs(rows=()):
     """Neurons with 1, 2 and 5 inputs and small whole numbers; for one input, or for so many rows."""
     rng = np.random.default_rng(1)
     found = []
-    for n in (1, 2, 5):
-        x, weight = rng.integers(1, 5, (*rows, n)), rng.integers(-3, 4, n)
-        found.append(Case(x=x.astype(float), weight=weight.astype(float), bias=float(n + 1)))
+    for weight in ([3.0], [2.0, -5.0], [1.0, -2.0, 3.0, -4.0, 7.0]):
+        x = rng.integers(2, 6, (*rows, len(weight))).astype(float)
+        found.append(Case(x=x, weight=np.array(weight), bias=float(len(weight)) + 10.0))
     return found
+
+
+def rows_of(count, n):
+    return lambda: Case(x=np.ones((count, n)), weight=np.ones(n), bias=1.0)
 
 
 def _repeated(x, weight, bias):
     return float(x @ weight) + len(weight) * bias
 
 
+def _without(place):
+    return lambda x, weight, bias: float(np.delete(x * weight, place).sum() + bias)
+
+
 LOOP = Code(
     "neuron-code",
     entry="neuron_loop, neuron_batch",
     template='''
+import numpy as np
+
+
 def neuron_loop(x, weight, bias):
     """The score of one input: x (n,), weight (n,), bias a number."""
     <<add one product after the other: `total`>>
@@ -53,9 +65,27 @@ def neuron_batch(x, weight, bias):
                     "The bias is added with every product; it is added once.",
                 ),
                 Slip(
+                    "bias twice",
+                    lambda x, weight, bias: float(x @ weight) + 2 * bias,
+                    "The bias is added twice: a total that starts with it needs no other.",
+                ),
+                Slip(
                     "last product",
                     lambda x, weight, bias: float(x[-1] * weight[-1] + bias),
                     "Only the last product is left: add it to the total, do not replace it.",
+                ),
+                Slip(
+                    "last product alone",
+                    lambda x, weight, bias: float(x[-1] * weight[-1]),
+                    "Only the last product is left, and the bias is gone: add to the total, do not"
+                    " replace it.",
+                ),
+                Slip("stops early", _without(-1), "The last product is left out: the loop ends too early."),
+                Slip("starts late", _without(0), "The first product is left out: an index starts at 0."),
+                Slip(
+                    "sums in place of products",
+                    lambda x, weight, bias: float((x + weight).sum() + bias),
+                    "Each input is added to its weight; the two are multiplied.",
                 ),
             ),
         ),
@@ -70,8 +100,14 @@ def neuron_batch(x, weight, bias):
                     lambda x, weight, bias: np.sum(x * weight) + bias,
                     "The sum runs over the inputs of the batch too; each row has a score of its own.",
                 ),
+                Slip(
+                    "column",
+                    lambda x, weight, bias: x @ weight[:, None] + bias,
+                    "The scores stand in a column, (N, 1): multiply by the weight as it is, of shape (n,).",
+                ),
             ),
         ),
+        Property(without_loop(rows_of(2, 2), rows_of(40, 30), "neuron_batch", at=1)),
     ],
     wrong=[
         Wrong(
@@ -104,7 +140,15 @@ def neuron_batch(x, weight, bias):
                 "total = bias\nfor i in range(len(weight)):\n    total += weight[i] * x[i]",
                 "return weight @ x + bias",
             ],
-            says="Line 11 raises a ValueError: the shapes do not fit.",
+            says="Line 14 raises a ValueError: the shapes do not fit.",
+        ),
+        Wrong(
+            "calls the loop for each row",
+            [
+                "total = bias\nfor i in range(len(weight)):\n    total += weight[i] * x[i]",
+                "return np.array([neuron_loop(row, weight, bias) for row in x])",
+            ],
+            finding="loop",
         ),
     ],
 )
@@ -136,17 +180,27 @@ def columns():
     return [Case(**{**case, "target": case["target"][:, None]})]
 
 
+def single():
+    return [Case(**{**batches()[0].arguments, "target": np.array([1.0])})]
+
+
 def _smaller(function, example):
     found = example()
-    if found is None or found is ...:
-        return Fault("not attempted", "Not attempted yet: `example` returns nothing.")
+    if found is None:
+        return Fault("shape", "`example` returns None: is the `return` missing?")
     if not isinstance(found, tuple | list) or len(found) != 4:
         return Fault("shape", "`example` returns x, weight, bias and target.")
-    x, weight, bias, target = found
-    if np.ndim(x) != 2 or np.shape(target) != (len(x),) or np.shape(weight) != (np.shape(x)[1],):
-        shapes = f"x {np.shape(x)}, weight {np.shape(weight)}, target {np.shape(target)}"
-        headline = "`example` returns x (N, n), weight (n,), bias and target (N,)."
+    try:
+        x, weight, bias, target = (np.asarray(part, dtype=float) for part in found)
+    except (TypeError, ValueError):
+        return Fault("shape", "`example` returns x, weight, bias and target, and all four are numbers.")
+    if x.ndim != 2 or target.shape != x.shape[:1] or weight.shape != x.shape[1:] or bias.shape:
+        shapes = f"x {x.shape}, weight {weight.shape}, bias {bias.shape}, target {target.shape}"
+        headline = "`example` returns x (N, n), weight (n,), bias, one number, and target (N,)."
         return Fault("shape", headline, (f"Yours: {shapes}.",))
+    if not all(np.isfinite(part).all() for part in (x, weight, bias, target)):
+        return Fault("nan", "In `example`, a number is nan or infinite.")
+    bias = float(bias)
     wrong, right = broadcast_error(x, weight, bias, target), squared_error(x, weight, bias, target)
     if wrong < right:
         return None
@@ -206,12 +260,28 @@ def example():
                     lambda x, weight, bias, target: np.mean(np.abs(F.neuron(x, weight, bias) - target)),
                     "This is the mean of the absolute differences; the square is missing.",
                 ),
+                Slip(
+                    "root",
+                    lambda *case: np.sqrt(squared_error(*case)),
+                    "This is the square root of the mean; the mean itself is asked.",
+                ),
+                Slip(
+                    "half",
+                    lambda *case: squared_error(*case) / 2,
+                    "This is half of the mean squared error.",
+                ),
             ),
         ),
         Refuses(
             columns,
             ValueError,
-            "the target has the shape (2, 1) and the scores (2,), so the difference would be (2, 2).",
+            "the target has the shape (2, 1) and not (2,), as the scores of two inputs.",
+            name="mean_squared_error",
+        ),
+        Refuses(
+            single,
+            ValueError,
+            "the target has one entry, and there are two inputs.",
             name="mean_squared_error",
         ),
         Property(_smaller),
@@ -252,17 +322,40 @@ def claims():
 
 def _unnoticed(numerical, unnoticed):
     for weight in (np.array([2.0]), np.array([1.0, -3.0, 0.5])):
-        d_out, x = unnoticed(weight.copy())
-        x = np.asarray(x, dtype=float)
-        if x.shape != weight.shape:
-            return Fault(
-                "shape", f"`unnoticed` returns d_out and an x of the shape {weight.shape}, like the weight."
-            )
+        found = unnoticed(weight.copy())
+        if found is None:
+            return Fault("shape", "`unnoticed` returns None: is the `return` missing?")
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            return Fault("shape", "`unnoticed` returns two things: d_out and x.")
+        try:
+            d_out, x = (np.asarray(part, dtype=float) for part in found)
+        except (TypeError, ValueError):
+            return Fault("shape", "`unnoticed` returns d_out and x, and both are numbers.")
+        if d_out.shape or x.shape != weight.shape:
+            shapes = f"Yours have the shapes {d_out.shape} and {x.shape}."
+            headline = f"For a weight of shape {weight.shape}, `unnoticed` returns a number and an x like it."
+            return Fault("shape", headline, (shapes,))
+        if not np.isfinite(d_out) or not np.isfinite(x).all():
+            return Fault("nan", "In `unnoticed`, d_out or x is nan or infinite.")
         if not d_out or not x.any():
             return "With d_out or x zero, hardly anybody would call it a test: find an example without zeros."
-        if not np.allclose(d_out * weight, d_out * x):
+        if not np.allclose(x, weight, rtol=1e-9, atol=0.0):
             return "The slip is noticed there: d_out * weight and d_out * x differ."
     return None
+
+
+def _measured(numerical, unnoticed):
+    """A difference of two scores is rounded, and how depends on the weight; a formula does not know it."""
+    rng = np.random.default_rng(6)
+    x, weight = rng.normal(size=12), rng.normal(size=12)
+    both = [np.asarray(numerical(1.5, x.copy(), scale * weight, 0.25)) for scale in (1.0, 1e6)]
+    if both[0].shape != x.shape or not np.array_equal(*both):
+        return None
+    headline = (
+        "`numerical` gives the same to the last bit for two very different weights: it measures nothing."
+    )
+    advice = "The difference of two scores would be rounded. Move a weight, and look at the score."
+    return Fault("values", headline, (advice,), finding="formula")
 
 
 MEASURE = (
@@ -315,6 +408,7 @@ def unnoticed(weight):
                 ),
             ),
         ),
+        Property(_measured),
         Property(_unnoticed, "noticed"),
     ],
     wrong=[
@@ -334,33 +428,48 @@ def unnoticed(weight):
         Wrong(
             "forgets d_out", [MEASURE.replace("d_out * ", ""), "return 1.0, weight"], finding="no upstream"
         ),
+        Wrong("the formula", ["return d_out * x", "return 1.0, weight"], finding="formula"),
         Wrong("any input", [MEASURE, "return 1.0, np.ones(len(weight))"], finding="noticed"),
     ],
 )
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-NEVER = {(0, 1, 1, 0), (1, 0, 0, 1)}
 
 
-def _found(computable):
-    found = {tuple(map(int, truth)) for truth in computable()}
-    if any(len(truth) != 4 for truth in found):
-        return Fault("shape", "Each function is a tuple of four truth values, 0 or 1.")
-    for truth in sorted(found & NEVER):
-        return Fault("values", f"No neuron computes {truth}, and yours claims it.", finding="impossible")
-    missing = sorted(set(itertools.product([0, 1], repeat=4)) - NEVER - found)
-    if missing:
-        some = ", ".join(map(str, missing[:3]))
-        headline = f"{len(found)} functions found; a neuron computes more."
-        details = (f"Missing, for example: {some}.", "Try negative weights, and biases of both signs.")
-        return Fault("values", headline, details, finding="too few")
-    return None
+def candidates():
+    """One neuron, two, then lists in which an exchanged or a falling rule shows, and the whole search."""
+    lists = [
+        ([1.0], [0.0]),
+        ([1.0], [-0.5, -1.5]),
+        ([-1.0, 1.0], [0.0]),
+        ([0.0, 2.0], [-3.0, -1.0]),
+        ([-1.0, 0.0, 1.0], np.arange(-1.5, 2.0, 0.5).tolist()),
+    ]
+    return [Case(weights=weights, biases=biases) for weights, biases in lists]
+
+
+def functions_found(weights, biases, *, pairs=itertools.product, true=np.greater, bend=np.asarray):
+    """The functions of all neurons at once; the options are known slips."""
+    neurons = np.array([(*w, b) for w in pairs(weights, weights) for b in biases])
+    scores = bend(neurons @ np.column_stack([CORNERS, np.ones(4)]).T)
+    return sorted({tuple(row) for row in true(scores, 0.0).astype(int).tolist()})
+
+
+def _as_functions(found):
+    if isinstance(found, int | float | str | dict):
+        raise ValueError("the set of the functions is asked")
+    functions = set()
+    for truth in found:
+        if np.shape(truth) != (4,) or any(value not in (0, 1) for value in truth):
+            raise ValueError("each function is a tuple of four truth values, 0 or 1")
+        functions.add(tuple(map(int, truth)))
+    return sorted(functions)
 
 
 SEARCH = (
     "found = set()\n"
-    "for w1, w2 in itertools.product([-1.0, 0.0, 1.0], repeat=2):\n"
-    "    for b in np.arange(-1.5, 2.0, 0.5):\n"
+    "for w1, w2 in itertools.product(weights, repeat=2):\n"
+    "    for b in biases:\n"
     "        z = corners @ np.array([w1, w2]) + b\n"
     "        found.add(tuple(int(score > 0) for score in z))\n"
     "return found"
@@ -374,35 +483,71 @@ import itertools
 import numpy as np
 
 
-def computable():
-    """The set of the functions that the search finds, each a tuple of 4 truth values 0 or 1."""
+def computable(weights, biases):
+    """The set of the functions, each a tuple of 4 truth values 0 or 1, with these weights and biases."""
     corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])  # in this order
-    <<search over weights and biases, and return the set>>
+    <<try all pairs of weights with all biases, and return the set>>
 ''',
     solution=SEARCH,
-    checks=[Property(_found)],
+    checks=[
+        Values(
+            candidates,
+            functions_found,
+            tidy=_as_functions,
+            slips=(
+                Slip(
+                    "one weight for both",
+                    lambda *lists: functions_found(*lists, pairs=zip),
+                    "Both inputs have the same weight in yours: each of the two runs through the list.",
+                ),
+                Slip(
+                    "zero counts",
+                    lambda *lists: functions_found(*lists, true=np.greater_equal),
+                    "A score of 0 counts as true in yours: true is z > 0.",
+                ),
+                Slip(
+                    "exchanged",
+                    lambda *lists: functions_found(*lists, true=np.less),
+                    "A score below 0 counts as true in yours: true is z > 0.",
+                ),
+                Slip(
+                    "falls",
+                    lambda *lists: functions_found(*lists, bend=np.abs),
+                    "These are the answers of |z| > 0: the sign of the score has gone lost.",
+                ),
+                Slip(
+                    "no bias",
+                    lambda weights, biases: functions_found(weights, [0.0]),
+                    "The biases are left out of the scores.",
+                ),
+            ),
+        )
+    ],
     wrong=[
         Wrong(
-            "no negative weights",
-            SEARCH.replace("[-1.0, 0.0, 1.0]", "[0.0, 1.0]"),
-            says="6 functions found; a neuron computes more.",
+            "one loop for both weights",
+            SEARCH.replace(
+                "for w1, w2 in itertools.product(weights, repeat=2):", "for w1, w2 in zip(weights, weights):"
+            ),
+            finding="one weight for both",
         ),
-        Wrong(
-            "no bias",
-            SEARCH.replace("np.arange(-1.5, 2.0, 0.5)", "[0.0]"),
-            says="6 functions found; a neuron computes more.",
-        ),
+        Wrong("no bias", SEARCH.replace(" + b\n", "\n"), finding="no bias"),
+        Wrong("zero counts as true", SEARCH.replace("score > 0", "score >= 0"), finding="zero counts"),
         Wrong(
             "an activation that falls",
-            SEARCH.replace("+ b\n", "+ b\n        z = np.abs(z) - 0.5\n"),
-            finding="impossible",
+            SEARCH.replace("+ b\n", "+ b\n        z = np.abs(z)\n"),
+            finding="falls",
         ),
         Wrong(
             "scores in place of truth values",
-            SEARCH.replace("int(score > 0)", "score").replace(
-                "tuple(score for score in z)", "tuple(z) + (b,)"
-            ),
-            says="Each function is a tuple of four truth values, 0 or 1.",
+            SEARCH.replace("int(score > 0)", "float(score)"),
+            says="`computable` returns a set, which cannot be read: each function is a tuple of four truth"
+            " values, 0 or 1.",
+        ),
+        Wrong(
+            "how many",
+            SEARCH.replace("return found", "return len(found)"),
+            says="`computable` returns an int, which cannot be read: the set of the functions is asked.",
         ),
     ],
 )
@@ -446,7 +591,7 @@ def all_sums(contributions):
         Values(
             lambda: [
                 Case(contributions=[3.0, 1.0, -4.0, 2.0]),
-                Case(contributions=[1.0, 2.0**-24, 2.0**-24]),
+                Case(contributions=[1e8, 1.0, -1e8]),
                 Case(contributions=SIX),
             ],
             lambda values: _single(values, np.float32),
@@ -515,14 +660,26 @@ def trainings():
     ]
 
 
-def descent(target, steps, step_size, *, factor=0.5, bias_moves=True):
-    """Gradient descent in augmented form, apart from the solution; the options are known slips."""
+def descent(target, steps, step_size, *, factor=0.5, moves=(1, 1, 1), late=None):
+    """Gradient descent in augmented form, apart from the solution; the options are known slips.
+
+    Args:
+        factor: of the gradient; 2/4 is right.
+        moves: a factor of each entry more, the bias first.
+        late: the place whose step uses the others after theirs; 0 is the bias, 1 stands for the weights.
+    """
     inputs = np.column_stack([np.ones(4), CORNERS])
     parameters = np.array([0.0, 0.3, -0.2])
+
+    def step(of):
+        return step_size * factor * inputs.T @ (inputs @ parameters - target) * np.array(of)
+
     for _ in range(steps):
-        gradient = factor * inputs.T @ (inputs @ parameters - target)
-        gradient[0] *= bias_moves
-        parameters = parameters - step_size * gradient
+        if late is None:
+            parameters = parameters - step(moves)
+        else:
+            for of in ((0, 1, 1), (1, 0, 0))[:: 1 if late == 0 else -1]:
+                parameters = parameters - step(of)
     return parameters[1:], parameters[0]
 
 
@@ -570,8 +727,46 @@ def train(target, steps, step_size):
                 ),
                 Slip(
                     "bias fixed",
-                    lambda *case: descent(*case, bias_moves=False),
+                    lambda *case: descent(*case, moves=(0, 1, 1)),
                     "The bias takes no step.",
+                ),
+                Slip(
+                    "weights fixed",
+                    lambda *case: descent(*case, moves=(1, 0, 0)),
+                    "The weights take no step.",
+                ),
+                Slip(
+                    "bias averaged",
+                    lambda *case: descent(*case, moves=(0.25, 1, 1)),
+                    "The step of the bias is a quarter: its gradient is a sum over the inputs, and d_z"
+                    " holds the 1/4.",
+                ),
+                Slip(
+                    "weights first",
+                    lambda *case: descent(*case, late=0),
+                    "The gradient of the bias is taken with weights that have moved already: take both at"
+                    " one point.",
+                ),
+                Slip(
+                    "bias first",
+                    lambda *case: descent(*case, late=1),
+                    "The gradient of the weights is taken with a bias that has moved already: take both at"
+                    " one point.",
+                ),
+                Slip(
+                    "one step",
+                    lambda target, steps, step_size: descent(target, 1, step_size),
+                    "That is the neuron after one step, however many are asked for.",
+                ),
+                Slip(
+                    "one step more",
+                    lambda target, steps, step_size: descent(target, steps + 1, step_size),
+                    "That is one step more than asked for.",
+                ),
+                Slip(
+                    "one step less",
+                    lambda target, steps, step_size: descent(target, steps - 1, step_size),
+                    "That is one step less than asked for.",
                 ),
             ),
         )
@@ -589,6 +784,14 @@ def train(target, steps, step_size):
             "one gradient for each input",
             TRAINING.replace("d_z @ corners", "d_z * corners"),
             says="Line 10 raises a ValueError: the shapes do not fit.",
+        ),
+        Wrong("a mean for the bias", TRAINING.replace("d_z.sum()", "d_z.mean()"), finding="bias averaged"),
+        Wrong(
+            "one after the other",
+            "for _ in range(steps):\n"
+            "    w = w - step_size * (2 / 4 * (corners @ w + b - target) @ corners)\n"
+            "    b = b - step_size * (2 / 4 * (corners @ w + b - target)).sum()",
+            finding="weights first",
         ),
     ],
 )

@@ -22,7 +22,7 @@ SUM = Number(
     "neuron-sum",
     Part(
         "contributions",
-        tuples(WEIGHT * OTHER_DAY),
+        tuples(WEIGHT * OTHER_DAY + 0.0),
         {
             (0.5, -1, 4): "The second contribution is −1 times 0: the lake is at the door.",
             (0.5, 0, 2): "The third input is 2: the sun counts double.",
@@ -41,7 +41,7 @@ TIPPING = Number(
         -(WEIGHT @ X),
         {
             -1: "−1 is the sum of the contributions; the bias has to bring it back to 0.",
-            -2: "−2 changes the bias 3 by too much: that is the change, the bias itself is asked.",
+            -2: "−2 is how much the bias 3 has to change; the bias itself is asked.",
         },
     ),
     Part(
@@ -73,6 +73,8 @@ RELU = Number(
         "inputs that can change the weights",
         (1, 3),
         {
+            (0, 2): "Count the inputs from 1.",
+            (2, 0.25): "Those are their scores; give the numbers of the inputs.",
             (2, 4): "For those two the slope is 0, and it multiplies the gradient.",
             (1, 2, 3, 4): "A slope of 0 stops the gradient of its input.",
         },
@@ -91,12 +93,14 @@ METRES = Number(
     Part("rate before", X[1], {-1: "−1 is the weight; the rate of z in a weight is its input."}),
     Part("rate after", 1000 * X[1], {4: "4 is the rate before: the input is now in metres."}),
     Part(
-        "factor of the limit",
+        "the limit is smaller by a factor of",
         (4 + 4000.0**2 + 1 + 1) / (X @ X + 1),
         {
+            "1/727273": "That is the new limit over the old one; the old over the new is asked.",
             1000: "1000 is the factor of the input; the limit contains its square.",
             1_000_000: "1,000,000 would be right if this input were alone; the others and the 1 count too.",
         },
+        rtol=1e-3,
     ),
 )
 POINTS = np.array([[4.0, 2.0], [0.0, 0.0], [2.0, 1.0]])
@@ -123,6 +127,7 @@ DISTANCE = Number(
         {
             2: "2 is the score; divide it by the length of w.",
             2 / 5.25: "That divides by the square of the length.",
+            2 / np.sqrt(21): "That divides by the length of x; the boundary is at right angles to w.",
         },
     ),
 )
@@ -144,7 +149,10 @@ RATES = Number(
     Part(
         "dL/dx",
         (0.5, -1, 2),
-        {(1, 0, 2): "Those are the inputs: the rate in an input is g times its weight."},
+        {
+            (1, 0, 2): "Those are the inputs: the rate in an input is g times its weight.",
+            (0.25, -0.5, 1): "The 2 of the square is missing: g = 2 (z − t).",
+        },
     ),
     Part(
         "w_2 is right",
@@ -169,6 +177,8 @@ TWICE = Number(
         -1 + 3 * 0.12**2,
         {
             3 * 0.12**2: "0.0432 is the error z − t that is left.",
+            -1 + 3 * 0.56**2: "The 2 of the square is missing: g = 2 (z − t).",
+            -1 + 3 * 0.16**2: "The bias takes a step too: the factor has ‖x‖² + 1 = 22, not 21.",
             -1 + 3 * (1 - 2 * 0.88): "The second step starts from the new score; its gradient is smaller.",
         },
     ),
@@ -177,13 +187,19 @@ TWICE = Number(
         1 - 2 * 0.02 * 22,
         {
             0.56: "0.56 leaves the 2 of the square out.",
+            0.16: "0.16 leaves the step of the bias out: ‖x‖² + 1 is 22.",
             0.88: "0.88 of the error goes; what remains is asked.",
         },
     ),
     Part(
         "factor at 0.04",
         1 - 2 * 0.04 * 22,
-        {0.76: "The factor is negative: the score jumps over the target."},
+        {
+            0.76: "The factor is negative: the score jumps over the target.",
+            0.12: "0.12 leaves the 2 of the square out, or is the factor at 0.02.",
+            -0.68: "−0.68 leaves the step of the bias out: ‖x‖² + 1 is 22.",
+            1.76: "1.76 of the error goes; the factor, 1 minus that, is asked.",
+        },
     ),
 )
 HIT = Number(
@@ -194,6 +210,8 @@ HIT = Number(
         {
             Fraction(1, 22): "1/22 leaves the 2 of the square out.",
             Fraction(1, 42): "1/42 leaves the step of the bias out: ‖x‖² + 1 is 22.",
+            Fraction(1, 21): "1/21 leaves out the 2 of the square, and the step of the bias.",
+            44: "44 is what is to be divided by: the step size is 1 over it.",
         },
     ),
 )
@@ -214,7 +232,13 @@ REUSE = Number(
     Part(
         "operations of one neuron",
         operations(1),
-        {N_INPUTS * N_ROWS: "That counts a multiplication and its addition as one; they are two operations."},
+        {
+            N_INPUTS
+            * N_ROWS: "That counts a multiplication and its addition as one; they are two operations.",
+            (2 * N_INPUTS - 1) * N_ROWS: "That leaves the addition of the bias out.",
+            (2 * N_INPUTS + 1) * N_ROWS: "4096 products and the bias are added in 4096 additions, not 4097.",
+            2 * N_INPUTS: "That is one input; the neuron is asked about 1000.",
+        },
     ),
     Part(
         "bytes of one neuron",
@@ -232,7 +256,8 @@ REUSE = Number(
         "operations per byte of one neuron",
         operations(1) / bytes_read(1),
         {
-            2.0: "2 counts numbers, not bytes: a float32 has 4.",
+            2.0: "2 is the bytes for each operation, or the operations for each number of 4 bytes; the"
+            " operations for each byte are asked.",
             0.25: "That counts multiply-adds; each is two.",
         },
         rtol=6e-3,
@@ -245,12 +270,21 @@ REUSE = Number(
     Part(
         "bytes of 1000 neurons",
         bytes_read(1000),
-        {1000 * bytes_read(1): "All neurons read the same inputs; only the parameters are multiplied."},
+        {
+            1000 * bytes_read(1): "All neurons read the same inputs; only the parameters are multiplied.",
+            bytes_read(1000) - 4000: "The 1000 biases must be read too.",
+            bytes_read(1000) - 3996: "Each neuron has a bias of its own.",
+            bytes_read(1000) // 4: "That counts numbers; a float32 has 4 bytes.",
+        },
     ),
     Part(
         "operations per byte of 1000 neurons",
         operations(1000) / bytes_read(1000),
-        {operations(1) / bytes_read(1): "The ratio grows: the inputs are read once for all neurons."},
+        {
+            operations(1) / bytes_read(1): "The ratio grows: the inputs are read once for all neurons.",
+            4 * operations(1000) / bytes_read(1000): "That counts numbers, not bytes: a float32 has 4.",
+            operations(1000) / bytes_read(1000) / 2: "That counts multiply-adds; each is two.",
+        },
         rtol=6e-3,
     ),
     Part("one neuron is", BOUND[0], {BOUND[1]: "Compare its ratio with 4.8."}, options=BOUND),

@@ -1,0 +1,60 @@
+"""Whether a function loops in Python: it runs more of its own lines for large arrays than for small ones."""
+
+import sys
+
+from ._blanks import filenames_of
+from ._checks import Fault
+
+ALLOWED = 10
+"""Lines more than for small arrays that are no loop yet, such as a branch."""
+
+
+def lines_run(function, arguments) -> int:
+    """How many lines of a function's own file run in one call; a new call counts as a line.
+
+    >>> import textwrap
+    >>> lines_run(textwrap.dedent, ["no line of this file"]) > 0
+    True
+    """
+    names = filenames_of([function if hasattr(function, "__code__") else type(function)])
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if frame.f_code.co_filename not in names:
+            return None
+        count += event in ("line", "call")
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function(*arguments)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def loops(function, small, large) -> bool:
+    """Whether a function loops over something that the large `Case` has more of than the small one."""
+    few, many = (lines_run(function, case.fresh()) for case in (small, large))
+    return many - few > ALLOWED
+
+
+def without_loop(small, large, name, at=0):
+    """A test for `Property`: the function at a place of the answer does not loop.
+
+    Args:
+        small, large: functions that give a `Case` each.
+        name: of the function, as the exercise calls it.
+        at: which of the functions of the answer.
+    """
+
+    def test(*functions):
+        if not loops(functions[at], small(), large()):
+            return None
+        headline = f"`{name}` loops in Python: it runs more lines for a large batch than for a small one."
+        advice = "A comprehension, a `map` and `np.vectorize` are loops too. Let NumPy run over all axes."
+        return Fault("values", headline, (advice,), finding="loop")
+
+    return test
