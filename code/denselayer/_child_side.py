@@ -54,20 +54,19 @@ def _limit(memory):
     """Set limits where the system knows them; return what the person should know."""
     try:
         import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (ImportError, OSError):
+    except ImportError:
         return [NO_MEMORY_LIMIT]
-    limits = {
-        resource.RLIMIT_AS: pages * resource.getpagesize() + memory,
-        resource.RLIMIT_FSIZE: FILE_SIZE,
-        resource.RLIMIT_CORE: 0,
-    }
+    limits, notes = {resource.RLIMIT_FSIZE: FILE_SIZE, resource.RLIMIT_CORE: 0}, []
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + memory
+    except OSError:
+        notes.append(NO_MEMORY_LIMIT)
     for which, wanted in limits.items():
         hard = resource.getrlimit(which)[1]
         least = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(which, (least, least))
-    return []
+    return notes
 
 
 def _attempt(function, request):

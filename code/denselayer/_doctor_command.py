@@ -145,7 +145,7 @@ def _accident(subject, path, ending):
     if ending.kind == "never started":
         raise BadCall(ending.sentence)
     known = ending.kind in DEFECTS
-    findings = (Finding(ending.kind, (path.name,), {"other": ending.other}),) if known else ()
+    findings = (Finding(ending.kind, (f"the file {path.name}",), {"other": ending.other}),) if known else ()
     notes = [] if known else [ending.sentence]
     if ending.line and ending.source not in ending.other:
         notes.append(f"It was in line {ending.line} then: {ending.source}")
@@ -199,13 +199,14 @@ def examine(module, names, subject, memory, printed=""):
 
     from . import doctor
 
+    file = Path(module.__file__).name
     things = [find(module, name) for name in names]
     for name, thing in zip(names, things, strict=True):
         _refuse_others(name, thing, len(things), subject)
     report = doctor.diagnose_layer(*things)
     findings = [_as_memory(finding, memory) for finding in report.findings]
     if printed:
-        findings.append(doctor.Finding("print-storm", (subject,), {"other": printed}))
+        findings.append(doctor.Finding("print-storm", (f"the file {file}",), {"other": printed}))
     report = replace(report, findings=tuple(findings))
     content = {"examined": subject} | json.loads(report.to_json())
     return {"text": f"{subject}\n{report}", "json": content, "status": report.status}
