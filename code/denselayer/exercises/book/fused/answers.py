@@ -7,7 +7,9 @@ import numpy as np
 from denselayer import cost
 from denselayer.exercises import Explain, Number, Part
 
-from ._kernels import BLOCKED, EPILOGUE, FLIP, IN_PLACE, PAIRED, REPAIR
+from ._close_calls import FLIP, PAIRED
+from ._kernels import BLOCKED, REPAIR
+from ._stored import EPILOGUE, IN_PLACE
 
 WEIGHT = np.array([[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]])
 BIAS = np.array([3.0, -1.0, -4.0])
@@ -30,16 +32,26 @@ BY_HAND = Number(
             entries(SUMS[0] - BIAS): "The sums start at the bias.",
             entries(BIAS + WEIGHT[0]): "That adds the first row; the first input meets the first column.",
         },
+        unit="three numbers",
     ),
     Part(
-        "sums after the second", entries(SUMS[1]), {entries(SUMS[1] + WEIGHT[:, 1]): "The second input is 0."}
+        "sums after the second",
+        entries(SUMS[1]),
+        {entries(SUMS[1] + WEIGHT[:, 1]): "The second input is 0."},
+        unit="three numbers",
     ),
     Part(
         "sums after the third",
         entries(SUMS[2]),
         {entries(SUMS[2] - WEIGHT[:, 2]): "The third input is 2: it adds its column twice."},
+        unit="three numbers",
     ),
-    Part("outputs", entries(np.maximum(SUMS[2], 0)), {entries(SUMS[2]): "ReLU is missing."}),
+    Part(
+        "outputs",
+        entries(np.maximum(SUMS[2], 0)),
+        {entries(SUMS[2]): "ReLU is missing."},
+        unit="three numbers",
+    ),
     Part(
         "numbers of three steps",
         100 * 3 * 5,
@@ -67,17 +79,21 @@ def of_bound(rows):
     yield Part(
         f"operations {name}",
         work.operations,
-        {
-            (work.operations - rows * 512)
-            // 2: "That counts a multiplication and its addition as one, without bias."
-        },
+        {work.operations // 2: "That counts a multiplication and its addition as one; they are two."},
         rtol=5e-3,
     )
     yield Part(
         f"bytes {name}",
         work.traffic,
-        {work.traffic // 4: "That counts numbers; a float32 has 4 bytes."},
-        rtol=5e-3,
+        {
+            work.traffic // 4: "That counts numbers; a float32 has 4 bytes.",
+            cost.nbytes(1024 * 512): "That is the weight alone; input, bias and output move too.",
+            work.traffic - cost.nbytes(512): "The bias is left out: it is read, too."
+            if rows > 1
+            else "The bias or the output is left out: one is read, and the other is written.",
+            work.traffic - cost.nbytes(rows * 1024): "The input is left out: it is read.",
+        },
+        rtol=5e-4,
     )
     yield Part(
         f"operations per byte {name}",
@@ -107,8 +123,12 @@ def of_bound(rows):
 BOUND = Number("fused-bound", *of_bound(256), *of_bound(1))
 
 
+def exact_rows_at_ridge(itemsize, ridge):
+    return 1 / (2 / (itemsize * ridge) - 2 / 512)
+
+
 def rows_at_ridge(itemsize, ridge):
-    return math.ceil(1 / (2 / (itemsize * ridge) - 2 / 512))
+    return math.ceil(exact_rows_at_ridge(itemsize, ridge))
 
 
 BATCH = Number(
@@ -118,6 +138,7 @@ BATCH = Number(
         rows_at_ridge(4, 5),
         {
             10: "At 10 rows bandwidth still limits it: round up.",
+            exact_rows_at_ridge(4, 5): "That is where both limits are equal: round up.",
             5: "That would hold if the weight were all that moves and a number had 2 bytes.",
             3: "A number has 4 bytes.",
         },
@@ -126,6 +147,7 @@ BATCH = Number(
         "rows in float64",
         rows_at_ridge(8, 2.5),
         {
+            exact_rows_at_ridge(8, 2.5): "That is where both limits are equal: round up.",
             rows_at_ridge(8, 5): "The peak is half as large in float64, and so is the ridge.",
             6: "The numbers have twice the bytes too.",
         },
@@ -229,6 +251,7 @@ GATE_BYTES = Number(
         {
             APART - GATE: "The gate moves numbers too: it reads two arrays and writes one.",
             APART // 4: "That counts numbers; a float32 has 4 bytes.",
+            2 * GATE: "The two gradients that are written are left out.",
         },
         rtol=1e-3,
     ),
@@ -237,6 +260,7 @@ GATE_BYTES = Number(
         TOGETHER,
         {
             TOGETHER // 4: "That counts numbers; a float32 has 4 bytes.",
+            GATE: "The two gradients that are written are left out.",
             TOGETHER + GATE // 3: "The gated gradient is not written.",
         },
         rtol=1e-3,
@@ -249,6 +273,11 @@ GATE_BYTES = Number(
             2 * GATE // 3: "It is read twice: for the weight and for the bias.",
         },
         rtol=1e-3,
+    ),
+    Part(
+        "part of the saving",
+        1,
+        {0.5: "Half of all bytes are saved; asked is which part of the saving is due to the gate."},
     ),
 )
 
