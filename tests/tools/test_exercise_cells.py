@@ -243,6 +243,16 @@ def test_a_solution_that_does_not_pass_fails_the_build_with_file_exercise_and_fe
         execute(draft(ready), ready.root)
 
 
+def test_the_feedback_to_another_exercise_is_not_taken_for_this_one(book):
+    package = PACKAGE.replace(', "explain", "\'because\'"', "").replace(
+        "    if isinstance(answer, str):",
+        "    if identifier == 'second':\n        return\n    if isinstance(answer, str):",
+    )
+    ready = book(package=package)
+    with pytest.raises(BuildError, match=r"the exercise second: its check shows no feedback"):
+        execute(draft(ready), ready.root)
+
+
 def test_a_solution_that_never_ends_fails_the_build(book):
     endless = PACKAGE.replace('made("first")', 'made("first", answer="[1 for _ in iter(int, 1)]")')
     with pytest.raises(BuildError, match=r"the exercise first: its solution has not finished after \d+ s"):

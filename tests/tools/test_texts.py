@@ -195,7 +195,7 @@ def test_a_damaged_file_is_made_again(book, damage):
 def test_a_page_that_is_stale_keeps_the_words_it_had(book):
     before = written(book)
     chapter = book.root / "chapters/01-one.qmd"
-    chapter.write_text(CHAPTER.replace("After the hints", "Behind the hints"))
+    chapter.write_text(CHAPTER.replace("After the hints", "Behind the hints").replace("sec-one", "sec-uno"))
     solutions = book.root / "chapters/91-more.qmd"
     solutions.write_text(SOLUTIONS.replace("that it is so", "that it is not"))
     again = load_book(book.root)
