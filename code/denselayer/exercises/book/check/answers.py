@@ -9,9 +9,10 @@ import numpy as np
 from denselayer import cost, gradcheck
 from denselayer.exercises import Explain, Number, Part
 
+from ._complex_step import SHIFT
 from ._directions import ADJOINT, SIGNS
 from ._pieces import PIECES
-from ._steps import FOURTH_ORDER, SECOND, SHIFT
+from ._steps import FOURTH_ORDER, SECOND
 from ._where import WHERE
 
 
