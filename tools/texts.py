@@ -66,7 +66,8 @@ def _read(path: Path) -> Texts:
         old = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return old if isinstance(old, dict) else {}
+    whole = isinstance(old, dict) and all(isinstance(entry, dict) for entry in old.values())
+    return old if whole else {}
 
 
 def _with_old(found: Texts, old: Texts, book: Book) -> Texts:
@@ -115,7 +116,7 @@ def _exercise(inside: compose.Stream) -> Words:
             hidden.update(range(start, end + 1))
     rest = [item for number, item in enumerate(inside) if number not in hidden]
     first = next((n for n, item in enumerate(rest) if not isinstance(item, str) or item.strip()), 0)
-    if isinstance(rest[first], str) and (heading := qmd.HEADING.match(rest[first])):
+    if rest and isinstance(rest[first], str) and (heading := qmd.HEADING.match(rest[first])):
         words.title = qmd.split_attributes(heading["text"])[0]
         rest = rest[first + 1 :]
     words.prompt = _markup(rest)

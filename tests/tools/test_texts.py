@@ -185,7 +185,7 @@ def test_writing_it_makes_no_notebook_stale(book):
     assert stale.find_stale(again, collect(again)) == []
 
 
-@pytest.mark.parametrize("damage", ["", "[]", "{", "\xff"])
+@pytest.mark.parametrize("damage", ["", "[]", "{", '{"count": 3}', "\xff"])
 def test_a_damaged_file_is_made_again(book, damage):
     before = written(book)
     path_of(book).write_bytes(damage.encode("latin-1"))
@@ -230,3 +230,8 @@ def test_the_wheel_holds_the_words_and_not_the_markup_that_they_are_made_from(tm
     path = exercises.texts_path(ROOT, load_book(ROOT).config).relative_to(ROOT / "code")
     assert path.as_posix() in names
     assert not [name for name in names if name.endswith(".qmd")]
+
+
+def test_an_exercise_without_a_word_has_an_empty_prompt():
+    [words] = texts.words_of(['::: {#exr-a kind="code"}', ":::"]).values()
+    assert (words.title, words.prompt, words.hints) == ("", "", [])
