@@ -228,7 +228,7 @@ def _step(subject, chain, number, runs, way, rtol):
     unknown = sum(one is None for one in chosen.values())
     slips = len(way.slips) + sum(one.cost for one in chosen.values() if one is not None)
     findings = [*way.slips, *(one for one in missing.values() if isinstance(one, Finding))]
-    findings += findings_of(names, chosen, cases)
+    findings += findings_of(names, chosen, cases, spell=False)
     explained = {names.called[piece] for piece in names.pieces if missing[piece] or chosen.get(piece)}
     return Step((unknown, slips), findings, explained, _further(layer, cases, gates, chosen))
 

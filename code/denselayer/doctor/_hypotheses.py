@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ._curves import KNOWN, known
+from ._defects import DEFECTS
 from ._explain import Form, Gate
 
 
@@ -19,6 +21,12 @@ def gates_of(dense, cases):
     ]
     if curve.from_output is not None:
         gates.append(Gate("derivative-at-input", lambda case: case.d_out * curve.from_output(case.z)))
+    if "upstream-ignored" in DEFECTS:
+        gates += [
+            Gate("upstream-ignored", lambda case: curve.slope(case.z)),
+            Gate("activation-for-derivative", lambda case: case.d_out * curve.value(case.z)),
+            *_other_derivatives(curve),
+        ]
     if dense.mixing:
         gates.insert(1, Gate("batch-mixed", lambda case: case.upstream * curve.slope(case.z)))
     different, seen = [], []
@@ -29,7 +37,23 @@ def gates_of(dense, cases):
             seen.append(values)
     if missing in different:
         different.append(Gate("epsilon-in-derivative", right.d_z, missing.d_z))
+        if curve.bent and "other-derivative" in DEFECTS:
+            below = Gate("", lambda case: case.d_out * (case.z < 0))
+            different.append(Gate("other-derivative:", right.d_z, below.d_z))
     return different
+
+
+def _other_derivatives(curve):
+    """Derivatives of other activations, taken at z or as a formula of the output."""
+    for name in KNOWN[1:]:
+        other = known(name)
+        if name != curve.name:
+            yield Gate(f"other-derivative:{name}", lambda case, other=other: case.d_out * other.slope(case.z))
+            if other.from_output is not None:
+                yield Gate(
+                    f"other-derivative:{name}",
+                    lambda case, other=other: case.d_out * other.from_output(curve.value(case.z)),
+                )
 
 
 def forms_of(names, name):

@@ -5,6 +5,7 @@ import numpy as np
 from ._report import Finding
 from ._shapes import harmless
 from ._spellings import learning_rates
+from ._wording import formulas
 
 TWO = (2.0, 0.5)
 CLOSE = 1e-3
@@ -127,22 +128,38 @@ def _other_shape(came, expected):
     return np.prod(came) == np.prod(expected) and not turned and not harmless(came, expected)
 
 
-def findings_of(names, chosen, cases):
-    """The findings for explained arrays, each defect once with all arrays where it shows."""
+def findings_of(names, chosen, cases, spell=True):
+    """The findings for explained arrays, each defect once with all arrays where it shows.
+
+    Args:
+        names: the arrays.
+        chosen: ``{piece: Explanation or None}``.
+        cases: what was run.
+        spell: whether to write the formulas in the names of the layer.
+    """
     found = {}
     for piece, explanation in chosen.items():
         if explanation is not None:
             for defect, facts in _slips(names, piece, explanation, chosen, cases):
                 key = (defect, facts.get("factor"))
-                where, first = found.get(key, ((), facts))
-                found[key] = ((*where, names.shown(piece)), first)
-    return [Finding(defect, _joined(names, where), facts) for (defect, _), (where, facts) in found.items()]
+                pieces, first = found.get(key, ((), facts))
+                found[key] = ((*pieces, piece), first)
+    return [
+        Finding(
+            defect.partition(":")[0],
+            _joined(names, [names.shown(piece) for piece in pieces]),
+            facts,
+            formulas(names, defect, pieces, facts) if spell else ("", ""),
+        )
+        for (defect, _), (pieces, facts) in found.items()
+    ]
 
 
 def _joined(names, where):
     """The arrays of a finding, without a part of one that is named as a whole."""
     part = names.shown("bias") if names.augmented else ""
-    return tuple(name for name in where if name != part or names.layout.weight not in where)
+    kept = [name for name in where if name != part or names.layout.weight not in where]
+    return tuple(dict.fromkeys(kept))
 
 
 def _slips(names, piece, explanation, chosen, cases):
@@ -153,6 +170,8 @@ def _slips(names, piece, explanation, chosen, cases):
     shapes = {"shape": None if came is None else came.shape, "expected": shown.shapes[called]}
     if explanation.gate == "epsilon-in-derivative":
         yield explanation.gate, {"factor": _plain(explanation.epsilon)}
+    elif explanation.gate.startswith("other-derivative"):
+        yield explanation.gate, _other(names, explanation)
     elif explanation.gate and explanation.gate != "batch-mixed":
         yield explanation.gate, {}
     if explanation.form:
@@ -161,6 +180,15 @@ def _slips(names, piece, explanation, chosen, cases):
     if law.constant < 0:
         yield "sign-flipped", {}
     yield from _factors(names, piece, law, chosen, shown)
+
+
+def _other(names, explanation):
+    """Which derivative came in place of which."""
+    other = explanation.gate.partition(":")[2]
+    if explanation.epsilon:
+        below = explanation.epsilon + float(names.dense.curve.slope(-1.0))
+        other = f"a leaky ReLU with the slope {below:.3g}"
+    return {"other": other, "expected": names.dense.curve.name.replace("_", " ")}
 
 
 def _factors(names, piece, law, chosen, shown):
@@ -172,10 +200,9 @@ def _factors(names, piece, law, chosen, shown):
         return
     facts = {"n": shown.n, "factor": _plain(float(shown.n) ** law.powers[0])}
     if law.powers[0] == -1:
-        averaged = _averaged(chosen)
-        if {"weight", "bias"} <= averaged or (
-            piece == "weight" and "bias" not in chosen and not names.layout.has_bias
-        ):
+        averaged, bias = _averaged(chosen), chosen.get("bias")
+        alone = piece == "weight" and (not names.layout.has_bias or (bias is not None and bias.silent))
+        if {"weight", "bias"} <= averaged or alone:
             yield "all-averaged", facts
         elif piece in ("weight", "bias"):
             yield f"{piece}-averaged", facts
