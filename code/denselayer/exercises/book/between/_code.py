@@ -1,9 +1,9 @@
-"""The code exercises of the chapter "Between the layers"."""
+"""The code exercises on what layers and activations compute."""
 
 import numpy as np
 
 from denselayer import functional as F
-from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
+from denselayer.exercises import Case, Code, Slip, Values, Wrong
 
 
 def _draw(rng, *shapes):
@@ -32,6 +32,11 @@ def folded(layers, skipped=lambda signal, start: signal + start):
     for layer in layers:
         signal = skipped(signal, start) if isinstance(layer, str) else F.linear(signal, *layer)
     return (signal[1:] - signal[0]).T, signal[0]
+
+
+def _summed(start):
+    """What an array of ones for the weight makes of the inputs: their sum, for every unit."""
+    return np.broadcast_to(start.sum(axis=1, keepdims=True), start.shape)
 
 
 FOLDING = (
@@ -83,6 +88,11 @@ def fold(layers):
                     lambda layers: folded(layers, lambda signal, start: signal + start + 1),
                     "The skip adds 1 to the bias; the identity is an affine map with the bias 0.",
                 ),
+                Slip(
+                    "ones in place of the identity",
+                    lambda layers: folded(layers, lambda signal, start: signal + _summed(start)),
+                    "The skip adds 1 to all entries of the weight; only the diagonal of the identity is 1.",
+                ),
             ),
         )
     ],
@@ -94,6 +104,11 @@ def fold(layers):
             "adds the signal",
             FOLDING.replace("weight = weight + np.eye(n_in)", "weight, bias = 2 * weight, 2 * bias"),
             finding="signal doubled",
+        ),
+        Wrong(
+            "adds ones",
+            FOLDING.replace("weight + np.eye(n_in)", "weight + 1"),
+            finding="ones in place of the identity",
         ),
         Wrong(
             "only the last bias",
@@ -120,11 +135,11 @@ def pre_activations():
 
 
 def upstream():
+    """The same pre-activations, with gradients of both signs, independent of the sign of z."""
+    cases = pre_activations()
     rng = np.random.default_rng(1)
-    return [
-        Case(d_out=rng.integers(1, 5, case.arguments["z"].shape).astype(float), **case.arguments)
-        for case in pre_activations()
-    ]
+    found = [[[2.0]], [[3.0, -4.0], [-2.0, 5.0]], rng.normal(size=(4, 3)), [-3.0, 2.0, 4.0]]
+    return [Case(d_out=np.array(d_out), **case.arguments) for d_out, case in zip(found, cases, strict=True)]
 
 
 def _elu(z):
@@ -170,6 +185,16 @@ def elu_backward(d_out, z):
                 Slip(
                     "relu", lambda z: np.maximum(z, 0), "Below 0 this is a ReLU: the exponential is missing."
                 ),
+                Slip(
+                    "turned over",
+                    lambda z: np.where(z > 0, z, -np.expm1(np.minimum(z, 0))),
+                    "Below 0 the sign is wrong: it is exp(z) − 1, not 1 − exp(z).",
+                ),
+                Slip(
+                    "leaky",
+                    lambda z: np.where(z > 0, z, 0.01 * z),
+                    "Below 0 this is a leaky ReLU: the exponential is missing.",
+                ),
             ),
         ),
         Values(
@@ -196,6 +221,36 @@ def elu_backward(d_out, z):
                 Slip(
                     "no upstream", lambda d_out, z: _elu_slope(z), "The upstream gradient d_out is left out."
                 ),
+                Slip(
+                    "no slope",
+                    lambda d_out, z: d_out,
+                    "d_out comes back as it was: below 0 it has to be multiplied by e^z.",
+                ),
+                Slip(
+                    "slope at the output",
+                    lambda d_out, z: d_out * _elu_slope(_elu(z)),
+                    "Below 0 the slope is taken at the output: it is e^z, with the pre-activation z.",
+                ),
+                Slip(
+                    "value above",
+                    lambda d_out, z: d_out * np.where(z > 0, z, _elu_slope(z)),
+                    "Above 0 d_out is multiplied by z; the slope there is 1.",
+                ),
+                Slip(
+                    "added",
+                    lambda d_out, z: d_out + _elu_slope(z),
+                    "d_out and the slope are added; the chain rule multiplies them.",
+                ),
+                Slip(
+                    "jump at zero",
+                    lambda d_out, z: d_out * np.where(z == 0, 0.0, _elu_slope(z)),
+                    "At z = 0 the slope is taken as 0; it is e^0, from both sides.",
+                ),
+                Slip(
+                    "exponential everywhere",
+                    lambda d_out, z: d_out * np.exp(z),
+                    "The slope is taken as e^z everywhere: above 0 it is 1.",
+                ),
             ),
         ),
     ],
@@ -210,6 +265,12 @@ def elu_backward(d_out, z):
             [ELU_RIGHT[0], "return d_out * np.where(z > 0, 1.0, elu(z))"],
             finding="value in place of slope",
         ),
+        Wrong(
+            "gate on the upstream gradient",
+            [ELU_RIGHT[0], "return d_out * np.where(d_out > 0, 1.0, np.exp(np.minimum(z, 0)))"],
+            finding="gate on upstream",
+        ),
+        Wrong("d_out as it is", [ELU_RIGHT[0], "return d_out"], finding="no slope"),
         Wrong("a ReLU's gate", [ELU_RIGHT[0], "return d_out * (z > 0)"], finding="relu gate"),
         Wrong(
             "forgets the upstream gradient",
@@ -227,27 +288,45 @@ def elu_backward(d_out, z):
 
 def networks():
     rng = np.random.default_rng(3)
-    found = []
-    for inputs, hidden, outputs in [(1, 1, 1), (2, 2, 1), (3, 5, 2)]:
+    found = [
+        Case(
+            first=(np.array([[6.0]]), np.array([4.0])),
+            second=(np.array([[2.0]]), np.array([7.0])),
+        )
+    ]
+    for inputs, hidden, outputs in [(2, 2, 1), (3, 5, 2)]:
         w1, b1, w2, b2 = _draw(rng, (hidden, inputs), (hidden,), (outputs, hidden), (outputs,))
-        found.append(Case(first=(2 * w1, 2 * b1), second=(2 * w2, b2)))
+        signs = rng.choice([-1.0, 1.0], w1.shape)
+        signs[:, 0] = 1.0  # as `_flat` turns a unit
+        found.append(Case(first=(2 * signs * w1, 2 * b1), second=(2 * w2, b2)))
     return found
 
 
-def with_tanh(first, second, inside=0.5, outside=0.5, shift=0.5):
+def with_tanh(first, second, inside=0.5, outside=0.5, shift=0.5, kept=1.0):
     return (
         inside * first[0],
         inside * first[1],
         outside * second[0],
-        second[1] + shift * second[0].sum(axis=1),
+        kept * second[1] + shift * second[0].sum(axis=1),
     )
 
 
+def _shifted(by):
+    """The second bias with another shift than half the sum of its row."""
+    return lambda first, second: second[1] + by(second[0])
+
+
 def _flat(result):
-    if len(result) == 2:
-        (w1, b1), (w2, b2) = result
-        return w1, b1, w2, b2
-    return tuple(result)
+    """The four arrays; a unit of the odd tanh may be turned over, so its first weight is made positive."""
+    if len(result) == 2 and all(len(pair) == 2 for pair in result):
+        result = [array for pair in result for array in pair]
+    if len(result) != 4:
+        raise ValueError("two pairs (weight, bias) are asked")
+    w1, b1, w2, b2 = result
+    if np.ndim(w1) == 2 and np.shape(b1) == np.shape(w1)[:1] == np.shape(w2)[1:]:
+        signs = np.where(np.asarray(w1)[:, 0] < 0, -1.0, 1.0)
+        w1, b1, w2 = w1 * signs[:, None], b1 * signs, w2 * signs
+    return w1, b1, w2, b2
 
 
 TANH = [
@@ -258,6 +337,9 @@ TANH_SIGMOID = Code(
     "between-tanh-sigmoid",
     entry="as_tanh",
     template='''
+import numpy as np
+
+
 def as_tanh(first, second):
     """The two pairs (weight, bias) of the network with tanh in place of the sigmoid."""
     (weight_1, bias_1), (weight_2, bias_2) = first, second
@@ -299,6 +381,36 @@ def as_tanh(first, second):
                     "The first bias is not halved: all of z is, weights and bias.",
                     "bias_1",
                 ),
+                Slip(
+                    "tanh by sigmoid",
+                    lambda first, second: with_tanh(first, second, 2.0, 2.0, -1.0),
+                    "This writes tanh by the sigmoid, 2 σ(2z) − 1: the other way round is asked.",
+                ),
+                Slip(
+                    "one half alone",
+                    _shifted(lambda weight: 0.5),
+                    "One half is added to the second bias; each hidden unit adds half of its weight.",
+                    "bias_2",
+                ),
+                Slip(
+                    "whole sum",
+                    _shifted(lambda weight: weight.sum(axis=1)),
+                    "The whole sum of the row is added to the second bias: it is half of it, since the"
+                    " constant is 1/2.",
+                    "bias_2",
+                ),
+                Slip(
+                    "sum over all",
+                    _shifted(lambda weight: weight.sum() / 2),
+                    "Every output gets the sum over all rows of the second weight: each has its own row.",
+                    "bias_2",
+                ),
+                Slip(
+                    "second bias halved",
+                    lambda first, second: with_tanh(first, second, kept=0.5)[3],
+                    "The second bias itself is halved; it is added behind the activation and stays.",
+                    "bias_2",
+                ),
             ),
         )
     ],
@@ -307,242 +419,14 @@ def as_tanh(first, second):
             "halves nothing inside", ["new_first = weight_1, bias_1", TANH[1]], finding="no halving inside"
         ),
         Wrong("doubles inside", ["new_first = 2 * weight_1, 2 * bias_1", TANH[1]], finding="doubled inside"),
+        Wrong(
+            "one half for all",
+            [TANH[0], "new_second = weight_2 / 2, bias_2 + 0.5"],
+            finding="one half alone",
+        ),
         Wrong("forgets the shift", [TANH[0], "new_second = weight_2 / 2, bias_2"], finding="shift forgotten"),
         Wrong(
             "halves only the weight", ["new_first = weight_1 / 2, bias_1", TANH[1]], finding="bias kept whole"
-        ),
-    ],
-)
-
-
-def gains():
-    return [Case(n_in=n, slope=a) for n, a in [(1, 0.0), (2, 1.0), (256, 0.5), (100, 0.1)]]
-
-
-LEAKY_GAIN = Code(
-    "between-leaky-gain",
-    entry="variance",
-    template='''
-def variance(n_in, slope):
-    """The variance of the weights that keeps the mean square behind a leaky ReLU."""
-    <<return the variance>>
-''',
-    solution="return 2 / ((1 + slope**2) * n_in)",
-    checks=[
-        Values(
-            gains,
-            lambda n_in, slope: 1 / (n_in * (0.5 + 0.5 * slope**2)),
-            slips=(
-                Slip(
-                    "he",
-                    lambda n_in, slope: 2 / n_in,
-                    "That is He's variance: it is right for the slope 0 alone.",
-                ),
-                Slip(
-                    "slope not squared",
-                    lambda n_in, slope: 2 / ((1 + slope) * n_in),
-                    "The mean square of the negative half is multiplied by the square of the slope.",
-                ),
-                Slip(
-                    "sum squared",
-                    lambda n_in, slope: 2 / ((1 + slope) ** 2 * n_in),
-                    "1 and the slope belong to different halves: each is squared alone, then they are added.",
-                ),
-                Slip(
-                    "no half",
-                    lambda n_in, slope: 1 / ((1 + slope**2) * n_in),
-                    "Each half counts one half: for the slope 0 half of the mean square is kept.",
-                ),
-                Slip(
-                    "deviation",
-                    lambda n_in, slope: (2 / ((1 + slope**2) * n_in)) ** 0.5,
-                    "That is the standard deviation; the variance is asked.",
-                ),
-            ),
-        )
-    ],
-    wrong=[
-        Wrong("He", "return 2 / n_in", finding="he"),
-        Wrong("the slope as it is", "return 2 / ((1 + slope) * n_in)", finding="slope not squared"),
-        Wrong("both halves whole", "return 1 / ((1 + slope**2) * n_in)", finding="no half"),
-        Wrong("the deviation", "return (2 / ((1 + slope**2) * n_in)) ** 0.5", finding="deviation"),
-    ],
-)
-
-
-def starts():
-    return [
-        Case(w1=1.0, w2=2.0, steps=1, lr=0.5),
-        Case(w1=0.5, w2=0.5, steps=3, lr=0.1),
-        Case(w1=0.5, w2=0.4, steps=1000, lr=0.1),
-    ]
-
-
-def descent(w1, w2, steps, lr, *, sign=1.0, fresh=False, target=-1.0):
-    for _ in range(steps):
-        error = w2 * w1 - target
-        moved = w1 - sign * lr * error * w2
-        w2 -= sign * lr * error * (moved if fresh else w1)
-        w1 = moved
-    return w1, w2
-
-
-STEPS = "for _ in range(steps):\n    e = w2 * w1 + 1\n    w1, w2 = w1 - lr * e * w2, w2 - lr * e * w1"
-SADDLE = Code(
-    "between-saddle",
-    entry="descend",
-    template='''
-def descend(w1, w2, steps, lr):
-    """The two weights after so many steps of gradient descent on (w2 w1 + 1)² / 2."""
-    <<take the steps>>
-    return w1, w2
-''',
-    solution=STEPS,
-    checks=[
-        Values(
-            starts,
-            descent,
-            returns=("w1", "w2"),
-            slips=(
-                Slip(
-                    "second step from the moved weight",
-                    lambda *case: descent(*case, fresh=True),
-                    "The step of w2 uses the w1 that has already moved; both gradients belong to one point.",
-                ),
-                Slip(
-                    "uphill",
-                    lambda *case: descent(*case, sign=-1.0),
-                    "The steps go uphill: subtract the gradient.",
-                ),
-                Slip(
-                    "target +1",
-                    lambda *case: descent(*case, target=1.0),
-                    "The error is w2 w1 − 1, as for the target 1; the target is −1.",
-                ),
-                Slip(
-                    "doubled",
-                    lambda *case: descent(*case, sign=2.0),
-                    "The steps are twice as long: the 1/2 of the loss takes the 2 of the square away.",
-                ),
-            ),
-        )
-    ],
-    wrong=[
-        Wrong(
-            "one after the other",
-            STEPS.replace(
-                "w1, w2 = w1 - lr * e * w2, w2 - lr * e * w1",
-                "w1 = w1 - lr * e * w2\n    w2 = w2 - lr * e * w1",
-            ),
-            finding="second step from the moved weight",
-        ),
-        Wrong("the wrong sign of the target", STEPS.replace("+ 1", "- 1"), finding="target +1"),
-        Wrong("forgets the one half", STEPS.replace("+ 1\n", "+ 1\n    e = 2 * e\n"), finding="doubled"),
-        Wrong(
-            "adds the gradient",
-            STEPS.replace("w1 - lr", "w1 + lr").replace("w2 - lr", "w2 + lr"),
-            finding="uphill",
-        ),
-    ],
-)
-
-
-def chains():
-    turn = np.array([[0.0, 2.0], [1.0, 0.0]])
-    rng = np.random.default_rng(2)
-    return [
-        Case(start=np.array([3.0]), matrices=[np.array([[2.0]])]),
-        Case(start=np.array([1.0, 0.0]), matrices=[turn, np.diag([1.0, 4.0])]),
-        Case(start=rng.normal(size=5), matrices=[rng.normal(size=(5, 5)) for _ in range(4)]),
-    ]
-
-
-def growth(start, matrices):
-    end = np.linalg.multi_dot([*matrices[::-1], start]) if len(matrices) > 1 else matrices[0] @ start
-    return float(np.log(np.sqrt(end @ end)) - np.log(np.sqrt(start @ start)))
-
-
-def _orthogonal(orthogonal, growth_of):
-    for n in (1, 2, 16):
-        matrix = np.asarray(orthogonal(n, np.random.default_rng(n)))
-        if matrix.shape != (n, n):
-            return Fault("shape", f"`orthogonal` returns {matrix.shape} for n = {n}, not ({n}, {n}).")
-        if not np.allclose(matrix.T @ matrix, np.eye(n)):
-            off = np.abs(matrix.T @ matrix - np.eye(n)).max()
-            details = (f"For n = {n}, Q.T @ Q differs from the identity by up to {off:.2g}.",)
-            return Fault("values", "The matrix is not orthogonal.", details, finding="not orthogonal")
-    drawn = [orthogonal(3, rng) for rng in [np.random.default_rng(7)] for _ in range(2)]
-    if np.allclose(*drawn):
-        return Fault(
-            "values", "Every draw is the same matrix: it is to come from `rng`.", finding="not random"
-        )
-    return None
-
-
-GROWING = [
-    "return np.linalg.qr(rng.normal(size=(n, n)))[0]",
-    "signal = start\nfor matrix in matrices:\n    signal = matrix @ signal",
-]
-ORTHOGONAL = Code(
-    "between-orthogonal",
-    entry="orthogonal, growth",
-    template='''
-import numpy as np
-
-
-def orthogonal(n, rng):
-    """A random orthogonal matrix (n, n), drawn from the generator rng."""
-    <<return the matrix>>
-
-
-def growth(start, matrices):
-    """The logarithm of the final size of `start` (n,) over its first size."""
-    <<send it through one matrix after the other: `signal`>>
-    return np.log(np.linalg.norm(signal) / np.linalg.norm(start))
-''',
-    solution=GROWING,
-    checks=[
-        Property(_orthogonal),
-        Values(
-            chains,
-            growth,
-            name="growth",
-            slips=(
-                Slip(
-                    "reversed",
-                    lambda start, matrices: growth(start, matrices[::-1]),
-                    "The matrices are applied in the reverse order: the first one meets the input.",
-                ),
-                Slip(
-                    "transposed",
-                    lambda start, matrices: growth(start, [matrix.T for matrix in matrices]),
-                    "Each matrix is applied transposed: as a layer without bias it is matrix @ signal.",
-                ),
-                Slip(
-                    "last alone",
-                    lambda start, matrices: growth(start, matrices[-1:]),
-                    "Only the last matrix is applied to the input.",
-                ),
-            ),
-        ),
-    ],
-    wrong=[
-        Wrong("takes R", [GROWING[0].replace("[0]", "[1]"), GROWING[1]], finding="not orthogonal"),
-        Wrong(
-            "takes the normal matrix",
-            ["return rng.normal(0, n**-0.5, size=(n, n))", GROWING[1]],
-            finding="not orthogonal",
-        ),
-        Wrong("the identity", ["return np.eye(n)", GROWING[1]], finding="not random"),
-        Wrong(
-            "backwards",
-            [GROWING[0], GROWING[1].replace("in matrices", "in matrices[::-1]")],
-            finding="reversed",
-        ),
-        Wrong(
-            "from the other side",
-            [GROWING[0], GROWING[1].replace("matrix @ signal", "signal @ matrix")],
-            finding="transposed",
         ),
     ],
 )

@@ -9,7 +9,8 @@ from denselayer import cost
 from denselayer import functional as F
 from denselayer.exercises import Explain, Number, Part
 
-from ._code import ELU, FOLD, LEAKY_GAIN, ORTHOGONAL, SADDLE, TANH_SIGMOID
+from ._code import ELU, FOLD, TANH_SIGMOID
+from ._training import LEAKY_GAIN, ORTHOGONAL, SADDLE
 
 W1, B1 = np.array([[1.0, 2], [0, -1], [3, 1]]), np.array([1.0, 0, -2])
 W2, B2 = np.array([[2.0, 0, 1], [1, -1, 0]]), np.array([0.0, 4])
@@ -65,7 +66,11 @@ RANKS = Number(
     Part(
         "directions lost at least",
         100 - min(WIDTHS),
-        {5: "5 is how many can reach the output.", 20: "Not 100 − 80: the narrowest place decides."},
+        {
+            80: "80 is 100 − 20; a later layer is narrower.",
+            5: "5 is how many can reach the output.",
+            20: "Not 100 − 80: the narrowest place decides.",
+        },
     ),
 )
 
@@ -195,7 +200,11 @@ LORA = Number(
     Part(
         "fewer parameters for r below d times",
         Fraction(1, 2),
-        {1: "At r = d the two layers have twice as many: there are two of them."},
+        {
+            1: "At r = d the two layers have twice as many: there are two of them.",
+            512: "512 is half of 1024: which share of any d is it?",
+            2: "d is more than 2 times r; what is r in terms of d?",
+        },
     ),
     Part(
         "operations of one layer for 32 rows",
