@@ -81,7 +81,7 @@ def graded(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_registry, "CHAPTERS", {"dense": "The dense layer"})
-        assert main(["grade", str(folder), "--out", str(out), "--jobs", "2", "--time", "1"]) == 0
+        assert main(["grade", str(folder), "--out", str(out), "--jobs", "2", "--time", "3"]) == 0
     with (out / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
     return rows, (out / "grades.html").read_text(encoding="utf-8"), out
