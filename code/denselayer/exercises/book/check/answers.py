@@ -206,6 +206,7 @@ def evaluations():
                 float((weights + 1) * seconds): no_bias,
                 100 * (parameters + 1): "A hundredth of a second each: divide by 100.",
             },
+            rtol=1e-4,
             unit="seconds",
         ),
         Part(
@@ -216,6 +217,7 @@ def evaluations():
                 float(2 * weights * seconds): no_bias,
                 200 * parameters: "A hundredth of a second each: divide by 100.",
             },
+            rtol=1e-4,
             unit="seconds",
         ),
         Part(

@@ -237,7 +237,16 @@ SMALL = Number(
         0,
         {3: "3 is no multiple of 8.", 8: "8 rows are more than a million: round down."},
     ),
-    Part("of no use for", NO_USE[3], {NO_USE[0]: "240 rows are a long block."}, options=NO_USE),
+    Part(
+        "of no use for",
+        NO_USE[3],
+        {
+            NO_USE[0]: "240 rows are a long block.",
+            NO_USE[1]: "56 rows are a short block, and still one.",
+            NO_USE[2]: "240 rows are a long block.",
+        },
+        options=NO_USE,
+    ),
 )
 SIZES = (8192, 64, 64)
 GATE = cost.nbytes(3 * 8192 * 64)
