@@ -16,6 +16,8 @@ Verdict = Literal["healthy", "wrong", "cannot tell", "not checked"]
 SHOW = 3
 """How many of the worst entries of an array are kept."""
 WIDTH = 100
+ROUNDED = 1e-8
+"""Below this part of the largest entry shown, a number is a rounded zero."""
 KEPT = ("float", "np.")
 """How sentences begin that keep their small letter."""
 
@@ -237,17 +239,23 @@ def worst_entries(theirs, numeric, show=SHOW):
 
 
 def _array_rows(array):
+    """The rows of one array; of a healthy one the entries differ by rounding only, and are left out."""
     checked = f"{array.checked} of {array.total}" if array.total else ""
     first = (array.name, array.verdict, checked)
-    entries = array.entries if array.verdict != "healthy" else array.entries[:1]
+    entries = array.entries if array.verdict != "healthy" else ()
     if not entries:
         return [[*first, "", "", "", ""]]
-    rows = []
+    rows, largest = [], max(abs(number) for entry in entries for number in (entry.theirs, entry.numeric))
     for entry in entries:
         place = f"[{', '.join(map(str, entry.index))}]"
-        numbers = [f"{entry.theirs:.6g}", f"{entry.numeric:.6g}", f"{entry.relative_error:.1e}"]
-        rows.append([*(first if not rows else ("", "", "")), place, *numbers])
+        numbers = [_number(entry.theirs, largest), _number(entry.numeric, largest)]
+        rows.append([*(first if not rows else ("", "", "")), place, *numbers, f"{entry.relative_error:.1e}"])
     return rows
+
+
+def _number(value, largest):
+    """A number with six digits; what is zero but for rounding as 0."""
+    return "0" if abs(value) <= ROUNDED * largest else f"{value:.6g}"
 
 
 def _array_json(array):

@@ -242,10 +242,11 @@ def _verdict(names, called, chosen, missing, cases):
     came, right = case.came.get(called), names.truth(called, case)
     total = right.size
     if verdict == "healthy" and came.shape != right.shape:
-        note = f"its gradient has the shape {came.shape} and it the shape {right.shape}, which does no harm."
-        return ArrayVerdict(
-            called, verdict, worst_entries(came.reshape(right.shape), right), total, total, note
+        note = (
+            f"its gradient has the shape {came.shape}, which does no harm to one of the shape {right.shape}."
         )
+        entries = worst_entries(came.reshape(right.shape), right)
+        return ArrayVerdict(called, verdict, entries, total, total, note)
     if came is None or came.shape != right.shape:
         shape = "no array" if came is None else f"the shape {came.shape}"
         return ArrayVerdict(called, "wrong", (), 0, total, f"{shape} came, {right.shape} was expected.")
