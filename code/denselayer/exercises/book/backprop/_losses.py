@@ -67,6 +67,28 @@ def train(x, t, divide):
             returns=("weight", "bias"),
             slips=(
                 Slip(
+                    "the wrong way round",
+                    lambda x, t, divide: trained(x, t, not divide),
+                    "`divide` works the wrong way round: if it is true, the gradient of the bias is divided"
+                    " once more.",
+                ),
+                Slip(
+                    "weight in place of bias",
+                    lambda x, t, divide: trained(x, t, False, of_weight=1.0 / len(x) if divide else 1.0),
+                    "With `divide` yours divides the gradient of the weight; the mistake to study divides"
+                    " that of the bias.",
+                ),
+                Slip(
+                    "multiplied",
+                    lambda x, t, divide: trained(x, t, divide, of_bias=float(len(x) ** 2) if divide else 1.0),
+                    "With `divide` yours multiplies the gradient of the bias by N; it is to be divided.",
+                ),
+                Slip(
+                    "bias without a step",
+                    lambda x, t, divide: trained(x, t, divide, of_bias=0.0),
+                    "The bias takes no step.",
+                ),
+                Slip(
                     "weight divided too",
                     lambda x, t, divide: trained(x, t, divide, of_weight=1.0 / len(x) if divide else 1.0),
                     "With `divide` yours divides both gradients; the mistake to study divides that of the"
@@ -187,7 +209,9 @@ def scores():
     found.append(Case(scores=np.array([[0.0, 0.0], [1.0, 0.0]]), classes=np.array([0, 0])))
     for rows, width in [(2, 2), (4, 3), (3, 5)]:
         found.append(Case(scores=rng.normal(size=(rows, width)), classes=rng.integers(0, width, rows)))
-    return [*found, Case(scores=np.array([[1000.0, 0.0]]), classes=np.array([0]))]
+    for right in (0, 1):
+        found.append(Case(scores=np.array([[1000.0, 0.0, -1000.0]]), classes=np.array([right])))
+    return found
 
 
 def from_logarithms(scores, classes):
@@ -205,34 +229,47 @@ def one_hot(scores, classes):
     return np.eye(scores.shape[1])[classes]
 
 
+def columnwise(scores, classes):
+    """Softmax over the batch in place of the classes."""
+    log_p = scores - np.logaddexp.reduce(scores, axis=0)
+    wanted = one_hot(scores, classes)
+    return -np.sum(wanted * log_p) / len(scores), (np.exp(log_p) - wanted) / len(scores)
+
+
 ADVICE = "Subtract the largest score of each row first; then log p is shifted - log(sum(exp(shifted)))."
 
 
-OVERFLOW = "unstable-softmax", "exp(1000) overflows"
-UNDERFLOW = "unstable-softmax", "exp(-1000) is 0, and 0 is divided by 0"
+OVERFLOW = "unstable-softmax", "an exponential overflows"
+UNDERFLOW = "unstable-softmax", "all exponentials of the row have become 0"
+OTHER_ROW = (
+    "unstable-softmax",
+    "the largest score of all rows was subtracted, and all exponentials of the second row have become 0",
+)
 ZERO = "unstable-log", "a probability has become 0 before its logarithm is taken"
 LARGE = (
-    ([[1000.0, 1000.0]], 0, *OVERFLOW),
-    ([[-1000.0, -1000.0]], 0, *UNDERFLOW),
-    ([[1000.0, 0.0]], 0, *ZERO),
-    ([[1000.0, 0.0, -1000.0]], 1, *ZERO),
+    ([[1000.0, 1000.0]], [0], *OVERFLOW),
+    ([[-1000.0, -1000.0]], [0], *UNDERFLOW),
+    ([[1000.0, 0.0, -1000.0]], [0], *OVERFLOW),
+    ([[1000.0, 0.0], [-1000.0, -1000.0]], [0, 0], *OTHER_ROW),
+    ([[1000.0, 0.0, -1000.0]], [1], *ZERO),
 )
-"""Scores, the right class, and what has gone wrong if the loss is not finite there."""
+"""Scores, the right classes, and what has gone wrong if the loss is not finite there."""
 
 
 def large_scores(cross_entropy):
     """What becomes of scores of 1,000."""
     for values, right, finding, reason in LARGE:
-        loss = _loss_of(cross_entropy(np.array(values), np.array([right])))
+        loss = _loss_of(cross_entropy(np.array(values), np.array(right)))
         if loss is None:
             return None
-        example = f"scores = {values}, classes = [{right}]"
+        example = f"scores = {values}, classes = {right}"
         if not np.isfinite(loss):
             said = f"For scores of 1,000 the loss is {'nan' if np.isnan(loss) else 'infinite'}: {reason}."
             return Fault("nan", said, (ADVICE,), example, finding)
-        if right == 1 and 0 < loss < 100:
-            said = f"The loss is {loss:.3g} where it is 1,000: a number inside the logarithm cuts it off."
-            return Fault("values", said, (ADVICE,), example, "epsilon in the logarithm")
+        if right == [1] and 0 < loss < 999:
+            said = f"The loss is {loss:.3g} where it is 1,000: something cuts it off."
+            why = "A number added in the logarithm does so, and a limit on scores or probabilities."
+            return Fault("values", said, (why, ADVICE), example, "cut off")
     return None
 
 
@@ -241,7 +278,7 @@ def _loss_of(result):
     if not isinstance(result, tuple | list) or len(result) != 2:
         return None
     loss = result[0]
-    return float(loss) if isinstance(loss, float | np.floating) else None
+    return float(loss) if np.shape(loss) == () and np.asarray(loss).dtype.kind == "f" else None
 
 
 LOG_P = """
@@ -331,6 +368,31 @@ def cross_entropy(scores, classes):
                     "`loss` is the sum over the rows; their mean is asked for.",
                     output="loss",
                 ),
+                Slip(
+                    "loss of all classes",
+                    lambda scores, classes: -np.mean(scores - np.logaddexp.reduce(scores, axis=1)[:, None]),
+                    "`loss` is a mean over all classes; of each row, the right class alone counts.",
+                    output="loss",
+                ),
+                Slip(
+                    "loss negative",
+                    lambda scores, classes: -from_logarithms(scores, classes)[0],
+                    "`loss` has the wrong sign: a logarithm of a probability is negative, and the loss is"
+                    " minus it.",
+                    output="loss",
+                ),
+                Slip(
+                    "softmax over the batch",
+                    columnwise,
+                    "The probabilities of a column add up to 1, not those of a row: sum over axis 1.",
+                ),
+                Slip(
+                    "subtracted everywhere",
+                    lambda scores, classes: (probabilities(scores) - 1.0) / len(scores),
+                    "1 is subtracted from every entry of `d_scores`; it belongs to the right class of each"
+                    " row alone.",
+                    output="d_scores",
+                ),
             ),
         ),
     ],
@@ -376,7 +438,24 @@ log_p = np.log(p + 1e-12)
 """,
                 LOSS,
             ],
-            finding="epsilon in the logarithm",
+            finding="cut off",
+        ),
+        Wrong(
+            "the largest score of the batch",
+            [LOG_P.replace("scores.max(axis=1, keepdims=True)", "scores.max()"), LOSS],
+            says="For scores of 1,000 the loss is infinite: the largest score of all rows was subtracted, and"
+            " all exponentials of the second row have become 0.",
+        ),
+        Wrong(
+            "probabilities with a limit",
+            [
+                """
+p = np.exp(scores - scores.max(axis=1, keepdims=True))
+log_p = np.log(np.clip(p / p.sum(axis=1, keepdims=True), 1e-300, 1.0))
+""",
+                LOSS,
+            ],
+            says="The loss is 691 where it is 1,000: something cuts it off.",
         ),
         Wrong(
             "shifts the scores in place",

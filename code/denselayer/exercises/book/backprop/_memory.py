@@ -6,6 +6,7 @@ import numpy as np
 
 from denselayer import nn
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
+from denselayer.exercises._running import calls_run
 
 
 def chains():
@@ -56,6 +57,12 @@ def segment_by_segment(d_end, x, chain, every, *, handed_down=True, late=0):
     return found
 
 
+def segments_turned(d_end, x, chain, every):
+    right = weight_gradients(d_end, x, chain)
+    starts = range(0, len(chain), every)
+    return [d_weight for at in reversed(starts) for d_weight in right[at : at + every]]
+
+
 def all_kept(d_end, x, chain):
     return weight_gradients(d_end, x, chain), len(chain), len(chain)
 
@@ -70,6 +77,18 @@ def biggest(chain, every, more):
     """A wrong count of inputs: ``more`` of the number of segments, and the longest segment."""
     segments, longest = -(-len(chain) // every), min(every, len(chain))
     return {"kept": segments, "segment": longest, "all": len(chain)}[more]
+
+
+def products_counted(keep_all, keep_some):
+    """The number of products must be the number of the calls that were made."""
+    for function, case in [(keep_all, whole_chains()[3]), (keep_some, chains()[3])]:
+        result, calls = calls_run(function, case.fresh(), "layer")
+        products = result["products"] if isinstance(result, dict) else result[1]
+        if calls and calls != products:
+            name = "keep_all" if function is keep_all else "keep_some"
+            said = f"`{name}` says {products} forward products, and has called `layer` {calls} times."
+            return Fault("values", said, ("Count where a layer runs.",), str(case), "products not counted")
+    return None
 
 
 ORDER = Slip(
@@ -150,7 +169,31 @@ def keep_some(d_end, x, chain, every):
     solution=[KEEP_ALL, FORWARD, BACKWARD],
     checks=[
         Values(
-            whole_chains, all_kept, name="keep_all", returns=("d_weights", "products", "most"), slips=(ORDER,)
+            whole_chains,
+            all_kept,
+            name="keep_all",
+            returns=("d_weights", "products", "most"),
+            slips=(
+                ORDER,
+                Slip(
+                    "output counted",
+                    lambda d_end, x, chain: len(chain) + 1,
+                    "`most` counts the output of the last layer too; the inputs of the layers are asked.",
+                    output="most",
+                ),
+                Slip(
+                    "products of both ways",
+                    lambda d_end, x, chain: 2 * len(chain),
+                    "`products` is twice the number of layers: `keep_all` runs every layer forward once.",
+                    output="products",
+                ),
+                Slip(
+                    "values counted",
+                    lambda d_end, x, chain: len(chain) + 1,
+                    "`products` counts the values; there is one more than layers.",
+                    output="products",
+                ),
+            ),
         ),
         Values(
             chains,
@@ -181,17 +224,17 @@ def keep_some(d_end, x, chain, every):
                     output="most",
                 ),
                 Slip(
-                    "input of the segment counted twice",
+                    "one too many",
                     lambda *net: some_kept(*net)[2] + 1,
-                    "`most` counts one input twice: the kept input of a segment is the input of its first"
-                    " layer.",
+                    "`most` is one too large: the kept input of a segment is the input of its first layer,"
+                    " and the output of its last layer is no input.",
                     output="most",
                 ),
                 Slip(
                     "one segment alone",
                     lambda d_end, x, chain, every: biggest(chain, every, "segment"),
-                    "`most` counts one segment alone: the inputs of the segments still to come are held as"
-                    " well.",
+                    "`most` is the length of one segment: the inputs of the segments still to come are held"
+                    " as well. Take the largest number of all segments.",
                     output="most",
                 ),
                 Slip(
@@ -201,6 +244,13 @@ def keep_some(d_end, x, chain, every):
                     " what a"
                     " segment has used.",
                     output="most",
+                ),
+                Slip(
+                    "segments in the order of the way back",
+                    lambda *net: segments_turned(*net),
+                    "In `d_weights` the segments are in the order of the way back: the bottom one stands"
+                    " first.",
+                    output="d_weights",
                 ),
                 Slip(
                     "every segment gets d_end",
@@ -218,8 +268,24 @@ def keep_some(d_end, x, chain, every):
                 ),
             ),
         ),
+        Property(products_counted),
     ],
     wrong=[
+        Wrong(
+            "keeps everything, and says otherwise",
+            [
+                KEEP_ALL,
+                "d_weights, products, _ = keep_all(d_end, x, chain)",
+                "products, starts = 2 * products, range(0, len(chain), every)\n"
+                "most = max(n + min(every, len(chain) - at) for n, at in enumerate(starts))",
+            ],
+            finding="products not counted",
+        ),
+        Wrong(
+            "segments in the order of the way back",
+            [KEEP_ALL, FORWARD, BACKWARD.replace("part + d_weights", "d_weights + part")],
+            finding="segments in the order of the way back",
+        ),
         Wrong(
             "top layer first",
             [KEEP_ALL, FORWARD, BACKWARD.replace("part + d_weights", "d_weights + part[::-1]")],
@@ -248,7 +314,7 @@ def keep_some(d_end, x, chain, every):
                 FORWARD,
                 BACKWARD.replace("len(kept) + len(segment))", "len(kept) + 1 + len(segment))"),
             ],
-            finding="input of the segment counted twice",
+            finding="one too many",
         ),
         Wrong(
             "starts every segment with d_end",
@@ -345,6 +411,16 @@ def squared_norms(d_out, x):
                     lambda d_out, x: np.sum(d_out**2, axis=1) + np.sum(x**2, axis=1),
                     "The two sums are added: every square of d_out meets every square of x, so they are"
                     " multiplied.",
+                ),
+                Slip(
+                    "means",
+                    lambda d_out, x: np.mean(d_out**2, axis=1) * np.mean(x**2, axis=1),
+                    "These are means of squares; their sums are asked.",
+                ),
+                Slip(
+                    "absolute values",
+                    lambda d_out, x: np.abs(d_out).sum(axis=1) * np.abs(x).sum(axis=1),
+                    "The absolute values are added; their squares are asked.",
                 ),
                 Slip(
                     "whole batch",

@@ -3,7 +3,8 @@
 import numpy as np
 
 from denselayer import gradcheck
-from denselayer.exercises import Case, Code, Slip, Values, Wrong
+from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
+from denselayer.exercises._running import calls_run
 
 
 def blocks():
@@ -162,6 +163,26 @@ def block_backward(d_out, x, weight, bias):
                     output="d_x",
                 ),
                 Slip(
+                    "gate missing in the bias",
+                    lambda *block: block_gradients(*block, gate="none")[2],
+                    "`d_bias` is the sum of d_out: where the gate is shut the bias has no part in the output."
+                    " Sum d_z.",
+                    output="d_bias",
+                ),
+                Slip(
+                    "gate missing in the weight",
+                    lambda *block: block_gradients(*block, gate="none")[1],
+                    "`d_weight` is made with d_out: where the gate is shut the weight has no part in the"
+                    " output. Use d_z.",
+                    output="d_weight",
+                ),
+                Slip(
+                    "around twice",
+                    lambda *block: block_gradients(*block)[0] + block[0],
+                    "d_out goes around the layer twice in `d_x`: x is added once.",
+                    output="d_x",
+                ),
+                Slip(
                     "weight-transposed",
                     lambda *block: block_gradients(*block)[1].T,
                     "`d_weight` is transposed: entry (i, j) is d_z of unit i times input j, so it is d_z.T"
@@ -266,13 +287,15 @@ def measured(d_h, x, weight, bias):
     )
 
 
-def three_uses(d_h, x, weight, bias, *, uses=(0, 1, 2), slope="output", handed_on=True, back=None):
+def three_uses(
+    d_h, x, weight, bias, *, uses=(0, 1, 2), order=(2, 1, 0), slope="output", handed_on=True, back=None
+):
     """The three gradients by letters, with the mistakes that people make."""
     values = [x]
     for _ in range(3):
         values.append(np.tanh(values[-1] @ weight.T + bias))
     d_weight, d_bias = np.zeros_like(weight), np.zeros_like(bias)
-    for use in (2, 1, 0):
+    for use in order:
         seen = {"output": values[use + 1], "input": values[use], "twice": np.tanh(values[use + 1])}[slope]
         d_z = d_h * (1.0 - seen**2)
         if use in uses:
@@ -281,6 +304,15 @@ def three_uses(d_h, x, weight, bias, *, uses=(0, 1, 2), slope="output", handed_o
         d_x = d_z @ (weight.T if back == "transposed" else weight)
         d_h = d_x if handed_on else d_h
     return d_x, d_weight, d_bias
+
+
+def by_pushing(three_backward, slopes):
+    """What is to check the backward pass must not come from it."""
+    _, calls = calls_run(slopes, chains()[1].fresh(), "three_backward")
+    if not calls:
+        return None
+    said = "`slopes` calls `three_backward`, which it is to check: then the two agree even if both are wrong."
+    return Fault("values", said, ("Push the weight, and run the network forward.",), finding="not measured")
 
 
 THREE = """
@@ -350,6 +382,33 @@ def slopes(d_h, x, weight, bias):
                     " Add with +=.",
                 ),
                 Slip(
+                    "weight overwritten",
+                    lambda *net: three_uses(*net, uses=(0,))[1],
+                    "`d_weight` holds the first use alone: every round overwrites what the one before has"
+                    " found. Add with +=.",
+                    output="d_weight",
+                ),
+                Slip(
+                    "bias overwritten",
+                    lambda *net: three_uses(*net, uses=(0,))[2],
+                    "`d_bias` holds the first use alone: every round overwrites what the one before has"
+                    " found. Add with +=.",
+                    output="d_bias",
+                ),
+                Slip(
+                    "mean of the uses",
+                    lambda *net: three_uses(*net)[1] / 3.0,
+                    "`d_weight` is the mean of the three uses: a push of the weight moves all three at once,"
+                    " so they add.",
+                    output="d_weight",
+                ),
+                Slip(
+                    "first to last",
+                    lambda *net: three_uses(*net, order=(0, 1, 2)),
+                    "The uses are gone through from the first to the last: d_h belongs to the output of the"
+                    " last.",
+                ),
+                Slip(
                     "last use alone",
                     lambda *net: three_uses(*net, uses=(2,)),
                     "`d_weight` and `d_bias` are those of the last use alone; the weight works in three"
@@ -396,6 +455,16 @@ def slopes(d_h, x, weight, bias):
                     "The slopes are twice as large as they are: from one push to the other the way is 2 h.",
                 ),
                 Slip(
+                    "transposed",
+                    lambda *net: measured(*net)[1].T,
+                    "The table is transposed: entry (i, j) belongs to entry (i, j) of the weight.",
+                ),
+                Slip(
+                    "d_h left out",
+                    lambda d_h, x, weight, bias: measured(np.ones_like(d_h), x, weight, bias)[1],
+                    "These are the slopes of the sum of H3: before it is summed, H3 is multiplied by d_h.",
+                ),
+                Slip(
                     "not divided",
                     lambda *net: np.zeros_like(net[2]),
                     "The slopes are nearly zero: divide the difference of the sums by the way between the"
@@ -403,6 +472,7 @@ def slopes(d_h, x, weight, bias):
                 ),
             ),
         ),
+        Property(by_pushing),
     ],
     wrong=[
         Wrong(
@@ -443,6 +513,11 @@ for use in (1, 0):
             "half the way",
             [THREE, SLOPES.replace("(2.0 * step)", "step")],
             finding="half the way",
+        ),
+        Wrong(
+            "asks the backward pass",
+            [THREE, "return three_backward(d_h, x, weight, bias)[1]"],
+            finding="not measured",
         ),
         Wrong(
             "pushes the weight itself",

@@ -4,7 +4,8 @@ import numpy as np
 
 from denselayer import functional as F
 from denselayer.doctor import diagnose_layer
-from denselayer.exercises import Case, Code, Slip, Values, Wrong
+from denselayer.exercises import Case, Code, Property, Slip, Values, Wrong
+from denselayer.exercises._running import without_loop
 
 
 def positions():
@@ -32,6 +33,12 @@ def one_by_one(d_out, x, weight):
         d_weight += np.outer(d_out[at], x[at])
         d_bias += d_out[at]
     return np.einsum("...o,oi->...i", d_out, weight), d_weight, d_bias
+
+
+def ones(rows, ins, outs):
+    return lambda: Case(
+        d_out=np.ones((rows, 2, outs)), x=np.ones((rows, 2, ins)), weight=np.ones((outs, ins))
+    )
 
 
 EINSUM = Code(
@@ -83,9 +90,21 @@ d_x = d_out @ weight
                     output="d_weight",
                 ),
             ),
-        )
+        ),
+        Property(without_loop(ones(2, 2, 2), ones(40, 30, 20), "dense_backward_nd")),
     ],
     wrong=[
+        Wrong(
+            "position after position",
+            """
+d_weight, d_bias = np.zeros_like(weight), np.zeros(len(weight))
+for at in np.ndindex(x.shape[:-1]):
+    d_weight += np.outer(d_out[at], x[at])
+    d_bias += d_out[at]
+d_x = d_out @ weight
+""",
+            finding="loop",
+        ),
         Wrong(
             "bias summed over the batch, not over time",
             """
@@ -184,16 +203,24 @@ def examples():
     return [*small, running, Case(x=x, weight=weight, bias=bias, target=rng.normal(size=(5, 4)))]
 
 
-def leaky_example(x, weight, bias, target, slope=0.1, gate="leaky", divisor=None):
-    """The two gradients by letters; ``gate`` says what becomes of d_a on the way to z."""
+def leaky_example(x, weight, bias, target, *, compared="a", gate="leaky", divisor=None, factor=2.0):
+    """The two gradients by letters, with the mistakes that people make.
+
+    Args:
+        compared: what the loss compares with the target, ``"a"`` or ``"z"``.
+        gate: what becomes of d_a on the way to z.
+        divisor: of the sum of the squares; their number if None.
+        factor: of the differences.
+    """
     z = np.einsum("ni,oi->no", x, weight) + bias
-    a = np.where(z > 0, z, slope * z)
-    d_a = 2.0 * (a - target) / (divisor or target.size)
+    a = np.where(z > 0, z, 0.1 * z)
+    d_a = factor * ((a if compared == "a" else z) - target) / (divisor or target.size)
     d_z = {
-        "leaky": d_a * np.where(z > 0, 1.0, slope),
+        "leaky": d_a * np.where(z > 0, 1.0, 0.1),
+        "twice": d_a * np.where(z > 0, 1.0, 0.01),
         "relu": d_a * (z > 0),
         "none": d_a,
-        "exchanged": z * np.where(d_a > 0, 1.0, slope),
+        "exchanged": z * np.where(d_a > 0, 1.0, 0.1),
     }[gate]
     return np.einsum("no,ni->oi", d_z, x), np.einsum("no->o", d_z)
 
@@ -259,6 +286,21 @@ def example_backward(x, weight, bias, target):
                     "d_a is multiplied by the output of the leaky ReLU; it belongs to its slope, 1 or 0.1.",
                 ),
                 Slip(
+                    "slopes exchanged",
+                    lambda d_a, z: np.where(z > 0, 0.1 * d_a, d_a),
+                    "The slopes are on the wrong sides: 1 belongs to z > 0, and 0.1 to the rest.",
+                ),
+                Slip(
+                    "a hundredth",
+                    lambda d_a, z: np.where(z > 0, d_a, 0.01 * d_a),
+                    "The slope of this leaky ReLU is 0.1; yours is 0.01.",
+                ),
+                Slip(
+                    "z in place of d_a",
+                    lambda d_a, z: np.where(z > 0, d_a, 0.1 * z),
+                    "Where z is not positive, yours passes 0.1 z: what comes from above is d_a.",
+                ),
+                Slip(
                     "open at zero",
                     lambda d_a, z: np.where(z >= 0, d_a, 0.1 * d_a),
                     "At z = 0 the exercise takes the slope 0.1; yours is 1 there.",
@@ -291,9 +333,34 @@ def example_backward(x, weight, bias, target):
                     " z).",
                 ),
                 Slip(
+                    "gate twice",
+                    lambda *layer: leaky_example(*layer, gate="twice"),
+                    "The gradient goes through the leaky ReLU twice: the slope 0.1 has become 0.01.",
+                ),
+                Slip(
+                    "no activation",
+                    lambda *layer: leaky_example(*layer, compared="z", gate="none"),
+                    "The leaky ReLU is left out, forward and backward: the loss compares leaky(z), not z.",
+                ),
+                Slip(
                     "output compared without the activation",
-                    lambda *layer: leaky_example(*layer, slope=1.0),
+                    lambda *layer: leaky_example(*layer, compared="z"),
                     "The loss compares the target with z: it belongs to leaky(z).",
+                ),
+                Slip(
+                    "divided by rows",
+                    lambda *layer: leaky_example(*layer, divisor=len(layer[0])),
+                    "This divides by the number of rows; the mean runs over all entries of the output.",
+                ),
+                Slip(
+                    "factor-two",
+                    lambda *layer: leaky_example(*layer, factor=1.0),
+                    "The 2 of the square is missing: the derivative of a square is twice its base.",
+                ),
+                Slip(
+                    "sign-flipped",
+                    lambda *layer: leaky_example(*layer, factor=-2.0),
+                    "The sign is wrong everywhere: the difference is the output minus the target.",
                 ),
                 Slip(
                     "summed-not-averaged",
@@ -322,6 +389,11 @@ def example_backward(x, weight, bias, target):
             "gate forgotten in the example",
             [GATE, DOWN.replace("d_z = leaky_backward(d_a, z)", "d_z = d_a")],
             finding="gate-missing",
+        ),
+        Wrong(
+            "loss of the pre-activation",
+            [GATE, DOWN.replace("leaky(z), target", "z, target")],
+            finding="output compared without the activation",
         ),
         Wrong(
             "bias averaged in the example",

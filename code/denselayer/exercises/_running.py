@@ -1,4 +1,4 @@
-"""Whether a function loops in Python: it runs more of its own lines for large arrays than for small ones."""
+"""What a function does while it runs: how many of its own lines, whether it loops, and what it calls."""
 
 import sys
 
@@ -9,6 +9,24 @@ ALLOWED = 10
 """Lines more than for small arrays that are no loop yet, such as a branch."""
 
 
+def _watched(function, arguments, look):
+    """Call a function; let ``look`` see every line and call in the file that it was written in."""
+    names = filenames_of([function if hasattr(function, "__code__") else type(function)])
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename not in names:
+            return None
+        look(frame.f_code, event)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return function(*arguments)
+    finally:
+        sys.settrace(before)
+
+
 def lines_run(function, arguments) -> int:
     """How many lines of a function's own file run in one call; a new call counts as a line.
 
@@ -16,23 +34,25 @@ def lines_run(function, arguments) -> int:
     >>> lines_run(textwrap.dedent, ["no line of this file"]) > 0
     True
     """
-    names = filenames_of([function if hasattr(function, "__code__") else type(function)])
-    count = 0
+    seen = []
+    _watched(function, arguments, lambda code, event: seen.append(event in ("line", "call")))
+    return sum(seen)
 
-    def trace(frame, event, _):
-        nonlocal count
-        if frame.f_code.co_filename not in names:
-            return None
-        count += event in ("line", "call")
-        return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function(*arguments)
-    finally:
-        sys.settrace(before)
-    return count
+def calls_run(function, arguments, name) -> tuple[object, int]:
+    """The result of a function, and how often it has called the function of a name in its own file.
+
+    >>> import textwrap
+    >>> calls_run(textwrap.fill, ["two words", 5], "wrap")
+    ('two\\nwords', 1)
+    """
+    calls = []
+
+    def look(code, event):
+        if event == "call" and code.co_name == name:
+            calls.append(name)
+
+    return _watched(function, arguments, look), len(calls)
 
 
 def loops(function, small, large) -> bool:

@@ -1,4 +1,4 @@
-"""Loops in an answer are found by the lines that it runs, whatever they look like."""
+"""Loops and calls in an answer are found by the lines that it runs, whatever they look like."""
 
 import sys
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from denselayer.exercises import Case
-from denselayer.exercises._loops import lines_run, loops, without_loop
+from denselayer.exercises._running import calls_run, lines_run, loops, without_loop
 
 
 def small():
@@ -92,3 +92,8 @@ def test_the_feedback_names_the_function_and_the_loop():
     fault = test(by_product, by_rows)
     assert fault.finding == "loop"
     assert fault.headline.startswith("`second` loops")
+
+
+def test_calls_are_counted_by_name_through_helpers_too():
+    assert calls_run(by_recursion, large().fresh(), "by_recursion") == (600.0, 31)
+    assert calls_run(by_rows, large().fresh(), "by_recursion")[1] == 0
