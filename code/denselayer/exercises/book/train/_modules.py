@@ -22,21 +22,24 @@ def _run(make, steps=5):
 
 
 class _Decoupled:
-    """AdamW apart from the solution; the options are known slips."""
+    """AdamW from its formulas; the options are known slips."""
 
     def __init__(self, params, lr, weight_decay, *, rate=None, after=False):
-        self.params, self.after = list(params), after
-        self.adam = optim.Adam(self.params, lr)
-        self.factor = 1 - (lr if rate is None else rate) * weight_decay
+        self.params, self.lr, self.after = list(params), lr, after
+        self.shrink = 1 - (lr if rate is None else rate) * weight_decay
+        self.means = [np.zeros((2, *parameter.shape)) for parameter in self.params]
+        self.steps = 0
 
     def step(self):
-        if self.after:
-            self.adam.step()
-        for parameter in self.params:
-            if parameter.grad is not None:
-                parameter.data *= self.factor
-        if not self.after:
-            self.adam.step()
+        self.steps += 1
+        for parameter, (mean, square) in zip(self.params, self.means, strict=True):
+            if parameter.grad is None:
+                continue
+            mean += 0.1 * (parameter.grad - mean)
+            square += 0.001 * (parameter.grad**2 - square)
+            root = np.sqrt(square / (1 - 0.999**self.steps)) + 1e-8
+            move = self.lr * mean / (1 - 0.9**self.steps) / root
+            parameter.data = parameter.data * self.shrink - move * (self.shrink if self.after else 1)
 
 
 ADAM_SLIPS = {
