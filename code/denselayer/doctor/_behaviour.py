@@ -180,13 +180,18 @@ def _kept_views(subject, first, second):
     found = _inside(gradients, shapes, d_out, "d_out")
     d_x = gradients.get("x")
     d_x_then = None if d_x is None else np.array(d_x)
-    one.forward(second.x.copy())
-    if not np.array_equal(out, out_then, equal_nan=True):
-        found.append((OUTPUT, "the layer called again, and its buffer"))
-    one.backward(second.d_out.copy())
-    if d_x is not None and not np.array_equal(d_x, d_x_then, equal_nan=True):
-        found.append(("the gradient of x", "the layer called again, and its buffer"))
+    if _written_again(out, out_then, one.forward(second.x.copy())):
+        found.append((OUTPUT, "the buffer of the layer"))
+    again = one.backward(second.d_out.copy()).get("x")
+    if d_x is not None and _written_again(d_x, d_x_then, again):
+        found.append(("the gradient of x", "the buffer of the layer"))
     return [Finding("view-kept", (where,), {"other": other}) for where, other in found[:1]]
+
+
+def _written_again(result, then, again):
+    """Whether a result has changed since, or lies where a later one lies."""
+    both = isinstance(result, np.ndarray) and isinstance(again, np.ndarray)
+    return not np.array_equal(result, then, equal_nan=True) or (both and np.shares_memory(result, again))
 
 
 def _inside(gradients, shapes, array, name):

@@ -116,9 +116,9 @@ def _oddity(model, scale, findings):
 
     With a momentum of any size and a part of the gradient of any size many things can be explained.
     """
-    if not 0 < model.memory < 1:
-        return 0.0
     moving = any(finding.defect == "updated-weight-used" for finding in findings)
+    if not 0 < model.memory < 1:
+        return 0.05 * moving
     return 0.1 + 0.9 * (abs(scale.constant) < 0.999) + 1.5 * moving
 
 
@@ -181,10 +181,10 @@ def _unsteadiness(runs, model):
     """How much a gradient seems to change with the learning rate by the rounding of the parameters."""
     eps = np.finfo(np.float32 if runs.is_float32 else np.float64).eps
     noise = 0.0
-    for place in runs.places:
+    for place, gradient in zip(runs.places, model.gradients, strict=True):
         largest = max(np.abs(array).max(initial=0.0) for array in place.params.values())
-        slope = max(np.nanmax(np.abs(array), initial=0.0) for array in place.slopes.values())
-        noise = max(noise, eps * largest / min(place.rates) ** model.power / max(slope, 1e-30))
+        size = max(np.abs(array).max(initial=0.0) for array in gradient.values())
+        noise = max(noise, eps * largest / min(place.rates) ** model.power / max(size, 1e-30))
     return max(3e-6, 20 * noise) * (5 if model.memory else 1)
 
 
