@@ -95,7 +95,7 @@ def _defects_of_the_loss(reading):
     if not reading.known or not reading.known.defect:
         return []
     facts = {"other": 0} if reading.known.defect == "batch-mixed" else {}
-    where = (f"the slopes by {reading.name}",) if facts else where
+    where = (f"the gradient of {reading.name}",) if facts else where
     return [Finding(reading.known.defect, where, facts)]
 
 

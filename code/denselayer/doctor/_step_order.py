@@ -36,7 +36,7 @@ def late(runs, step):
         factor = _multiple(direction, before.slopes, place.slopes, runs.tolerance)
         if factor is None or abs(factor - 1) > 10 * runs.tolerance:
             return None
-    other = "the batch of the step before: the update stands before the backward pass"
+    other = "the batch of the step before, as the update stands before the backward pass"
     theirs = {name: array for name, array in steps[4][1].items()}
     return [Finding("stale-cache", runs.names, {"other": other})], [], theirs
 

@@ -118,7 +118,7 @@ def _update(runs, name, before, after):
     """Before minus after; of a parameter that has grown, added over what it has grown by."""
     difference = np.subtract(before, after, dtype=np.float64)
     if after.shape != before.shape:
-        runs.grown[name] = after.shape
+        runs.grown.setdefault(name, after.shape)
         extra = tuple(range(difference.ndim - before.ndim))
         difference = difference.sum(axis=extra)
         wide = tuple(
