@@ -166,6 +166,38 @@ def test_parameters_are_taken_as_a_tuple_or_a_list():
         assert diagnose_step(as_tuple, kind(PARAMS.values()), of_tuple, X, T).healthy
 
 
+def test_parameters_may_be_layers_of_pairs():
+    layers = [(PARAMS["W"].T, PARAMS["b"]), (np.eye(2), np.zeros(2))]
+
+    def of_layers(layers, x, t):
+        for weight, bias in layers:
+            x = x @ weight + bias
+        return np.mean((x - t) ** 2)
+
+    def step(layers, x, t, lr):
+        (first, bias), (second, other_bias) = layers
+        h = x @ first + bias
+        d_out = 2 * (h @ second + other_bias - t) / t.size
+        second -= lr * h.T @ d_out
+        other_bias -= lr * d_out.sum(axis=0)
+        d_h = d_out @ second.T
+        first -= lr * x.T @ d_h
+        bias -= lr * d_h.sum(axis=0)
+
+    [finding] = diagnose_step(step, layers, of_layers, X, T).findings
+    assert (finding.defect, finding.where) == ("updated-weight-used", ("params[0][0]", "params[0][1]"))
+
+
+def test_a_step_may_change_parameters_that_it_is_not_given():
+    net = {name: value.copy() for name, value in PARAMS.items()}
+
+    def step(x, t, lr):
+        in_place(net, x, t, lr)
+
+    assert diagnose_step(step, net, loss, X, T).healthy
+    assert all(np.array_equal(net[name], PARAMS[name]) for name in PARAMS)
+
+
 def test_a_batch_may_be_columns():
     def turned(params, x, t, lr):
         return plain(params, x.T, t.T, lr)

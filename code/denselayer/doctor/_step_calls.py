@@ -6,6 +6,7 @@ import numpy as np
 
 from ._objects import quietly
 from ._spellings import plain, positional
+from ._trees import leaves, rebuild, same_form
 
 PARAMS_NAMES = {"params", "parameters", "p", "ps", "theta", "weights", "model", "net", "state", "w"}
 RATE_NAMES = {"lr", "learningrate", "eta", "alpha", "rate", "stepsize", "lrate"}
@@ -42,24 +43,33 @@ class FunctionStep:
         self._roles = _roles(step)
         self._loss = loss
         self.takes_rate = "lr" in self._roles
-        self.names = tuple(_items(params))
-        self.start = {name: np.array(value) for name, value in _items(params).items()}
+        self.names = tuple(leaves(params))
+        self.start = {name: np.array(value) for name, value in leaves(params).items()}
 
     def loss(self, params, x, t):
         """The loss, of the parameters in the form in which the person holds them."""
-        return self._loss(_like(self._live, params), x, t)
+        return self._loss(rebuild(self._live, params), x, t)
 
     def run(self, params, x, t, lr):
         """Take a step from copies of these parameters; return the new ones."""
-        held = _like(self._live, params)
-        if "params" not in self._roles:
-            held = self._live
-            for name, value in params.items():
-                _items(held)[name][...] = value
+        is_live = "params" not in self._roles
+        held = self._live if is_live else rebuild(self._live, params)
+        if is_live:
+            _fill(held, params)
         arguments = {"params": held, "x": x, "t": t, "lr": lr}
         returned = silently(self._step, *(arguments[role] for role in self._roles))
         new = _read(returned, held)
-        return {name: np.array(value) for name, value in _items(held if new is None else new).items()}
+        arrays = {name: np.array(value) for name, value in leaves(held if new is None else new).items()}
+        if is_live:
+            _fill(held, self.start)
+        return arrays
+
+
+def _fill(tree, values):
+    """Write values into the arrays of a tree; one that has grown is left as it is."""
+    for name, array in leaves(tree).items():
+        if np.shape(array) == values[name].shape:
+            array[...] = values[name]
 
 
 def _roles(step):
@@ -74,44 +84,12 @@ def _roles(step):
     return tuple(role or next(left, "t") for role in roles)
 
 
-def _items(params):
-    """The arrays of a dict, list, tuple or single array under names."""
-    if isinstance(params, dict):
-        return params
-    if isinstance(params, list | tuple):
-        return {f"params[{position}]": value for position, value in enumerate(params)}
-    return {"params": params}
-
-
-def _like(params, values):
-    """Copies of values in the form of ``params``."""
-    copies = {name: np.array(value) for name, value in values.items()}
-    if isinstance(params, dict):
-        return copies
-    if isinstance(params, list | tuple):
-        return (
-            type(params)(copies.values())
-            if not hasattr(params, "_fields")
-            else type(params)(*copies.values())
-        )
-    return copies["params"]
-
-
 def _read(returned, params):
     """The new parameters in what a step returned, or None if it changed them in place."""
-    candidates = [returned, *(returned if isinstance(returned, tuple | list) else ())]
-    for candidate in candidates:
-        if type(candidate) is type(params) and _same_form(candidate, params):
-            return candidate
-    both = isinstance(params, list | tuple) and isinstance(returned, list | tuple)
-    return returned if both and _same_form(returned, params) else None
-
-
-def _same_form(candidate, params):
-    mine, theirs = _items(params), _items(candidate)
-    arrays = all(isinstance(value, np.ndarray | np.generic | float) for value in theirs.values())
-    same = list(mine) == list(theirs) or (isinstance(params, dict) and set(mine) == set(theirs))
-    return arrays and same and all(np.ndim(theirs[name]) >= np.ndim(mine[name]) for name in mine)
+    if same_form(params, returned):
+        return returned
+    parts = returned if isinstance(returned, tuple | list) else ()
+    return next((part for part in parts if same_form(params, part)), None)
 
 
 class ObjectStep:
