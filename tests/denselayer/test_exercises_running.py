@@ -5,8 +5,17 @@ import sys
 import numpy as np
 import pytest
 
+from denselayer import functional as F
 from denselayer.exercises import Case
-from denselayer.exercises._running import calls_run, lines_run, loops, without_loop
+from denselayer.exercises._running import (
+    calls_run,
+    lines_run,
+    loops,
+    package_run,
+    with_loop,
+    without_loop,
+    without_package,
+)
 
 
 def small():
@@ -97,3 +106,21 @@ def test_the_feedback_names_the_function_and_the_loop():
 def test_calls_are_counted_by_name_through_helpers_too():
     assert calls_run(by_recursion, large().fresh(), "by_recursion") == (600.0, 31)
     assert calls_run(by_rows, large().fresh(), "by_recursion")[1] == 0
+
+
+def test_a_loop_that_is_asked_for_must_be_there():
+    test = with_loop(small, large, "first")
+    assert test(by_rows, by_product) is None
+    assert test(by_product, by_rows).finding == "no loop"
+
+
+def by_package(X):
+    return F.linear(X, X)
+
+
+def test_a_call_of_the_package_is_found_where_it_is_forbidden():
+    assert package_run(by_package, small().fresh()) == "linear"
+    assert package_run(by_rows, small().fresh()) == ""
+    fault = without_package(small, "first")(by_package)
+    assert fault.headline == "`first` calls `linear` of the package; here it is to be written without."
+    assert without_package(small, "second", at=1)(by_package, by_rows) is None

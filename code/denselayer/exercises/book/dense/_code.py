@@ -4,7 +4,7 @@ import numpy as np
 
 from denselayer import functional as F
 from denselayer.exercises import Case, Code, Property, Refuses, Slip, Values, Wrong
-from denselayer.exercises._running import without_loop
+from denselayer.exercises._running import without_loop, without_package
 
 
 def layers():
@@ -63,6 +63,7 @@ def dense(X, weight, bias):
                 ),
             ),
         ),
+        Property(without_package(ones(2, 2, 2), "dense")),
         Property(without_loop(ones(2, 2, 2), ones(40, 30, 20), "dense")),
     ],
     wrong=[

@@ -6,7 +6,7 @@ import numpy as np
 
 from denselayer import functional as F
 from denselayer.exercises import Case, Code, Fault, Property, Refuses, Slip, Values, Wrong
-from denselayer.exercises._running import without_loop
+from denselayer.exercises._running import with_loop, without_loop, without_package
 
 
 def inputs(rows=()):
@@ -21,6 +21,10 @@ def inputs(rows=()):
 
 def rows_of(count, n):
     return lambda: Case(x=np.ones((count, n)), weight=np.ones(n), bias=1.0)
+
+
+def one_of(n):
+    return lambda: Case(x=np.ones(n), weight=np.ones(n), bias=1.0)
 
 
 def _repeated(x, weight, bias):
@@ -107,6 +111,9 @@ def neuron_batch(x, weight, bias):
                 ),
             ),
         ),
+        Property(without_package(one_of(2), "neuron_loop")),
+        Property(without_package(rows_of(2, 2), "neuron_batch", at=1)),
+        Property(with_loop(one_of(2), one_of(30), "neuron_loop")),
         Property(without_loop(rows_of(2, 2), rows_of(40, 30), "neuron_batch", at=1)),
     ],
     wrong=[
@@ -141,6 +148,19 @@ def neuron_batch(x, weight, bias):
                 "return weight @ x + bias",
             ],
             says="Line 14 raises a ValueError: the shapes do not fit.",
+        ),
+        Wrong(
+            "a product at once",
+            ["total = weight @ x + bias", "return x @ weight + bias"],
+            finding="no loop",
+        ),
+        Wrong(
+            "asks the package",
+            [
+                "total = bias\nfor i in range(len(weight)):\n    total += weight[i] * x[i]",
+                "from denselayer import functional as F\n\nreturn F.neuron(x, weight, bias)",
+            ],
+            finding="package called",
         ),
         Wrong(
             "calls the loop for each row",

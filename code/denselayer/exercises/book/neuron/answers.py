@@ -51,6 +51,7 @@ TIPPING = Number(
             3: "3 leaves the bias out.",
             2: "2 is how much farther than 4 it may be; the distance itself is asked.",
         },
+        unit="km",
     ),
 )
 SCORES = np.array([2, -1.5, 0.25, -4])
