@@ -9,6 +9,18 @@ from .. import activations
 
 ACTIVATIONS = ("identity", "relu", "leaky_relu", "sigmoid", "tanh", "softplus", "gelu", "silu")
 CURVED = ("leaky_relu", "sigmoid", "tanh", "softplus", "gelu", "silu")
+OTHERS = {
+    "hard tanh": (lambda z: np.clip(z, -1, 1), lambda z: np.abs(z) < 1),
+    "relu6": (lambda z: np.clip(z, 0, 6), lambda z: (z > 0) & (z < 6)),
+    "hard sigmoid": (lambda z: np.clip(z / 6 + 0.5, 0, 1), lambda z: (np.abs(z) < 3) / 6),
+    "elu": (lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), lambda z: np.exp(np.minimum(z, 0))),
+    "softsign": (lambda z: z / (1 + np.abs(z)), lambda z: 1 / (1 + np.abs(z)) ** 2),
+    "sine": (np.sin, np.cos),
+    "squared relu": (lambda z: np.maximum(z, 0) ** 2, lambda z: 2 * np.maximum(z, 0)),
+    "absolute": (np.abs, np.sign),
+    "leaky relu 0.2": (lambda z: np.where(z > 0, z, 0.2 * z), lambda z: np.where(z > 0, 1, 0.2)),
+}
+"""Activations that the package does not have: their values and their derivatives."""
 STORAGE = ("out_in", "in_out", "augmented")
 LAYER_FORMS = ("class", "instance", "functions", "loss")
 KEEPING = ("class", "instance")
@@ -20,12 +32,21 @@ FROM_OUTPUT = {"sigmoid": lambda a: a * (1 - a), "tanh": lambda a: 1 - a**2}
 
 def value(activation, z):
     """The activation of z."""
+    if activation in OTHERS:
+        return _floating(OTHERS[activation][0](z), z)
     return getattr(activations, activation)(z)
 
 
 def slope(activation, z):
     """The derivative of the activation at z."""
+    if activation in OTHERS:
+        return _floating(OTHERS[activation][1](z), z)
     return getattr(activations, f"{activation}_backward")(np.ones_like(z), z)
+
+
+def _floating(result, z):
+    """In the dtype of z; whole numbers become floats."""
+    return result.astype(z.dtype if z.dtype.kind == "f" else np.float64)
 
 
 @dataclass
@@ -196,7 +217,7 @@ def _(pieces, rng):
     pieces.gate = lambda activation, d_out, z: d_out * slope(activation, d_out)
 
 
-@fault("gate-missing", "gate", activations=ACTIVATIONS[1:], forms=NO_LOSS)
+@fault("gate-missing", "gate", activations=(*ACTIVATIONS[1:], *OTHERS), forms=NO_LOSS)
 def _(pieces, rng):
     pieces.gate = lambda activation, d_out, z: d_out
 
@@ -219,6 +240,26 @@ def _(pieces, rng):
 @fault("epsilon-in-derivative", "gate", activations=ACTIVATIONS[1:], forms=NO_LOSS)
 def _(pieces, rng):
     pieces.gate = lambda activation, d_out, z: d_out * (slope(activation, z) + EPSILON)
+
+
+@fault("upstream-ignored", "gate", "sign", activations=ACTIVATIONS[1:], forms=NO_LOSS)
+def _(pieces, rng):
+    pieces.gate = lambda activation, d_out, z: slope(activation, z)
+
+
+@fault("activation-for-derivative", "gate", activations=ACTIVATIONS[1:], forms=NO_LOSS)
+def _(pieces, rng):
+    pieces.gate = lambda activation, d_out, z: d_out * value(activation, z)
+
+
+@fault("other-derivative", "gate", activations=("relu", "sigmoid", "tanh"), forms=NO_LOSS)
+def _(pieces, rng):
+    others = {
+        "relu": lambda z: slope("leaky_relu", z),
+        "sigmoid": lambda z: FROM_OUTPUT["tanh"](value("sigmoid", z)),
+        "tanh": lambda z: FROM_OUTPUT["sigmoid"](value("tanh", z)),
+    }
+    pieces.gate = lambda activation, d_out, z: d_out * others[activation](z)
 
 
 @fault("not-cleared", "adds", forms=KEEPING)

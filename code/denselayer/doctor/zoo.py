@@ -20,7 +20,7 @@ import numpy as np
 from .. import functional, nn
 from . import _zoo_losses, _zoo_networks, _zoo_steps
 from ._zoo_layers import SPELLINGS, Plan, layer_class, layer_functions
-from ._zoo_pieces import ACTIVATIONS, FAULTS, STORAGE, Pieces
+from ._zoo_pieces import ACTIVATIONS, FAULTS, OTHERS, STORAGE, Pieces
 
 __all__ = [
     "Specimen",
@@ -115,7 +115,7 @@ def faulty(
         storage: ``"out_in"``, ``"in_out"`` or ``"augmented"`` (bias in column 0, batch as columns).
         dtype: of the parameters.
         in_features, out_features: the sizes.
-        activation: one of `ACTIVATIONS`; None for one in which the defects show.
+        activation: one of `ACTIVATIONS` or `OTHERS`; None for one in which the defects show.
         spelling: how the attributes of a class are called, one of ``"book"``, ``"short"``, ``"long"``,
             ``"dict"``, ``"parameters"`` and ``"returned"``; for functions, how they pass on what they keep,
             one of ``"cache"``, ``"dict"`` and ``"given"``. None to draw one.
@@ -153,10 +153,11 @@ def faulty(
 def _activation(defects, activation, rng):
     if activation is not None:
         return activation
-    fit = [name for name in ACTIVATIONS if all(name in FAULTS[defect].activations for defect in defects)]
+    every = (*ACTIVATIONS, *OTHERS)
+    fit = [name for name in every if all(name in FAULTS[defect].activations for defect in defects)]
     if not fit:
         raise ValueError(f"faulty: {defects} show in no common activation; take one of them away.")
-    gated = any(len(FAULTS[defect].activations) < len(ACTIVATIONS) for defect in defects)
+    gated = any("identity" not in FAULTS[defect].activations for defect in defects)
     return fit[rng.integers(len(fit))] if gated or rng.random() < 0.3 else "identity"
 
 
@@ -362,7 +363,7 @@ def _choose(rng, things):
 
 
 def _healthy_layer(rng, seed):
-    storage, activation = _choose(rng, STORAGE), _choose(rng, ACTIVATIONS)
+    storage, activation = _choose(rng, STORAGE), _choose(rng, (*ACTIVATIONS, *OTHERS))
     dtype, form = _choose(rng, (np.float32, np.float64)), _choose(rng, FORMS[:3])
     adds, (inputs, outputs) = bool(rng.integers(2)), _sizes(rng)
     pieces = Pieces(adds=adds, clears=adds, copies=bool(rng.integers(2)))
@@ -376,7 +377,8 @@ def _healthy_layer(rng, seed):
 
 def _healthy_arrays(rng, seed):
     zero_bias = rng.random() < 0.3
-    plan = Plan(Pieces(), _choose(rng, ACTIVATIONS), _choose(rng, STORAGE), zero_bias=zero_bias)
+    every = (*ACTIVATIONS, *OTHERS)
+    plan = Plan(Pieces(), _choose(rng, every), _choose(rng, STORAGE), zero_bias=zero_bias)
     dtype, sizes = _choose(rng, (np.float32, np.float64)), _sizes(rng)
     words = f"healthy {seed}, arrays, {plan.storage}, {np.dtype(dtype)}, {sizes}, {plan.activation}"
     words += f", zero {zero_bias}"
@@ -384,7 +386,7 @@ def _healthy_arrays(rng, seed):
 
 
 def _healthy_activation(rng, seed):
-    name = _choose(rng, ACTIVATIONS[1:])
+    name = _choose(rng, (*ACTIVATIONS[1:], *OTHERS))
     functions = bool(rng.integers(2))
     make = _zoo_networks.activation_functions if functions else _zoo_networks.activation_class
     made = make(name, Pieces().gate)
@@ -393,7 +395,7 @@ def _healthy_activation(rng, seed):
 
 def _healthy_network(rng, seed):
     dtype, (inputs, outputs) = _choose(rng, (np.float32, np.float64)), _sizes(rng)
-    activation = _choose(rng, ACTIVATIONS)
+    activation = _choose(rng, (*ACTIVATIONS, *OTHERS))
     words = f"healthy {seed}, {np.dtype(dtype)}, {inputs} x {outputs}, {activation}"
     if rng.integers(2):
         made = _zoo_networks.tied_class(inputs, outputs, dtype, activation=activation)
@@ -437,7 +439,7 @@ def _healthy_step(rng, seed):
     form, dtype = _choose(rng, ("returning", "changing")), _choose(rng, (np.float32, np.float64))
     if order.memory == "none" and not order.decay and rng.integers(2):
         form = "object"
-    made = _step(order, (), form, dtype, _choose(rng, ACTIVATIONS), seed)
+    made = _step(order, (), form, dtype, _choose(rng, (*ACTIVATIONS, *OTHERS)), seed)
     words = f"healthy {seed}, {made.words}, decay {order.decay}, {order.memory}"
     return Specimen((), "step", made.given, made.options, words)
 
