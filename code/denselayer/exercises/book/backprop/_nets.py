@@ -447,12 +447,17 @@ def slopes(d_h, x, weight, bias):
             name="slopes",
             gradient_of={"": "weight"},
             rtol=1e-4,
-            atol=1e-6,
+            atol=5e-5,
             slips=(
                 Slip(
                     "half the way",
                     lambda *net: 2.0 * measured(*net)[1],
                     "The slopes are twice as large as they are: from one push to the other the way is 2 h.",
+                ),
+                Slip(
+                    "one side",
+                    lambda *net: 0.5 * measured(*net)[1],
+                    "The slopes are half as large as they are: over 2 h, one push goes up and one goes down.",
                 ),
                 Slip(
                     "transposed",
@@ -513,6 +518,11 @@ for use in (1, 0):
             "half the way",
             [THREE, SLOPES.replace("(2.0 * step)", "step")],
             finding="half the way",
+        ),
+        Wrong(
+            "no division",
+            [THREE, SLOPES.replace(" / (2.0 * step)", "")],
+            finding="not divided",
         ),
         Wrong(
             "asks the backward pass",

@@ -90,6 +90,7 @@ def mse_parts():
     target = np.array([[1.0, 1.0], [3.0, 2.0], [0.0, 6.0]])
     difference, summed = y - target, F.mse_loss(y, target, reduction="sum")
     of_sum = F.mse_loss_backward(y, target, reduction="sum")
+    by_columns = "That is written column by column; row by row is asked."
     return [
         Part(
             "loss",
@@ -107,12 +108,17 @@ def mse_parts():
                 entries(of_sum / 3): "This divides by the 3 rows; the mean runs over all 6 entries.",
                 entries(difference / 6): "The derivative of a square is twice its base: the 2 is missing.",
                 entries(difference): "These are the differences; the factor is 2/m, and m is 6.",
+                entries(F.mse_loss_backward(y, target).T): by_columns,
+                entries(-of_sum / 6): "The sign is wrong: the output minus the target, not the other way.",
             },
         ),
         Part(
             "d_sum",
             entries(of_sum),
-            {entries(difference): "The derivative of a square is twice its base: the 2 is missing."},
+            {
+                entries(difference): "The derivative of a square is twice its base: the 2 is missing.",
+                entries(of_sum.T): by_columns,
+            },
         ),
     ]
 

@@ -13,6 +13,7 @@ from ._code import COLLAPSE, MISMATCH, NO_LOOP, WHICH_LAYOUT
 X = np.array([2.0, 4.0, 1.0])
 WEIGHT = np.array([[0.5, -1.0, 2.0], [-0.25, 0.5, 1.0], [1.0, 0.25, -0.5]])
 BIAS = np.array([3.0, -1.0, -4.0])
+ONE_AXIS = "PyTorch's bias has one axis."
 PER_UNIT = "has one bias for each unit, not for each input."
 
 
@@ -28,7 +29,7 @@ def mebibytes(count):
 SHAPES = Number(
     "dense-shapes",
     Part("weight", (6, 4), {(4, 6): "(4, 6) is the weight stored as (in, out); PyTorch has a row per unit."}),
-    Part("bias", (6,), {(4,): f"A layer {PER_UNIT}", (6, 1): "PyTorch's bias has one axis."}),
+    Part("bias", (6,), {(4,): f"A layer {PER_UNIT}", (6, 1): ONE_AXIS, (1, 6): ONE_AXIS}),
     Part("output of one input", (6,), {(1, 6): "An input of one axis gives an output of one axis."}),
     Part(
         "output of the batch",

@@ -84,6 +84,11 @@ def neuron_batch(x, weight, bias):
                     "Only the last product is left, and the bias is gone: add to the total, do not"
                     " replace it.",
                 ),
+                Slip(
+                    "first product alone",
+                    lambda x, weight, bias: float(x[0] * weight[0] + bias),
+                    "Only the first product is added: does the loop return in its first round?",
+                ),
                 Slip("stops early", _without(-1), "The last product is left out: the loop ends too early."),
                 Slip("starts late", _without(0), "The first product is left out: an index starts at 0."),
                 Slip(
@@ -426,6 +431,21 @@ def unnoticed(weight):
                     lambda d_out, x, weight, bias: 2 * d_out * x,
                     "Twice too large: between weight + h and weight − h lie two steps, so divide by 2h.",
                 ),
+                Slip(
+                    "one side",
+                    lambda d_out, x, weight, bias: d_out * x / 2,
+                    "Half as large as it is: divided by 2h, the weight has to move down by h too.",
+                ),
+                Slip(
+                    "the bias moved",
+                    lambda d_out, x, weight, bias: np.full_like(x, d_out),
+                    "That is the gradient of the bias: move the weights, one after the other.",
+                ),
+                Slip(
+                    "all at once",
+                    lambda d_out, x, weight, bias: np.full_like(x, d_out * x.sum()),
+                    "All weights move at once: move one, and leave the others where they are.",
+                ),
             ),
         ),
         Property(_measured),
@@ -536,6 +556,12 @@ def computable(weights, biases):
                     "These are the answers of |z| > 0: the sign of the score has gone lost.",
                 ),
                 Slip(
+                    "a search of its own",
+                    lambda weights, biases: functions_found(*candidates()[-1].arguments.values()),
+                    "These are all functions that a neuron can compute: try the weights and biases that are"
+                    " handed over, and no others.",
+                ),
+                Slip(
                     "no bias",
                     lambda weights, biases: functions_found(weights, [0.0]),
                     "The biases are left out of the scores.",
@@ -552,6 +578,13 @@ def computable(weights, biases):
             finding="one weight for both",
         ),
         Wrong("no bias", SEARCH.replace(" + b\n", "\n"), finding="no bias"),
+        Wrong(
+            "lists of its own",
+            SEARCH.replace("product(weights,", "product([-1.0, 0.0, 1.0],").replace(
+                "in biases", "in np.arange(-1.5, 2.0, 0.5)"
+            ),
+            finding="a search of its own",
+        ),
         Wrong("zero counts as true", SEARCH.replace("score > 0", "score >= 0"), finding="zero counts"),
         Wrong(
             "an activation that falls",

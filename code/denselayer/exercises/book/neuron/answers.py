@@ -74,6 +74,7 @@ RELU = Number(
         "inputs that can change the weights",
         (1, 3),
         {
+            (3, 1): "Those are the two; give them in the order of the inputs.",
             (0, 2): "Count the inputs from 1.",
             (2, 0.25): "Those are their scores; give the numbers of the inputs.",
             (2, 4): "For those two the slope is 0, and it multiplies the gradient.",
@@ -252,6 +253,7 @@ REUSE = Number(
             * N_INPUTS
             * N_ROWS: "That reads the weights again for every input; at least once is asked.",
         },
+        unit="bytes",
     ),
     Part(
         "operations per byte of one neuron",
@@ -277,6 +279,7 @@ REUSE = Number(
             bytes_read(1000) - 3996: "Each neuron has a bias of its own.",
             bytes_read(1000) // 4: "That counts numbers; a float32 has 4 bytes.",
         },
+        unit="bytes",
     ),
     Part(
         "operations per byte of 1000 neurons",
