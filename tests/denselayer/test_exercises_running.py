@@ -8,6 +8,7 @@ import pytest
 from denselayer import functional as F
 from denselayer.exercises import Case
 from denselayer.exercises._running import (
+    PACKAGE,
     calls_run,
     lines_run,
     loops,
@@ -124,3 +125,10 @@ def test_a_call_of_the_package_is_found_where_it_is_forbidden():
     fault = without_package(small, "first")(by_package)
     assert fault.headline == "`first` calls `linear` of the package; here it is to be written without."
     assert without_package(small, "second", at=1)(by_package, by_rows) is None
+
+
+def test_a_folder_of_the_student_beside_the_package_is_not_the_package():
+    mine = compile("def double(X):\n    return 2 * X\n", f"{PACKAGE[:-1]}-exercises/mine.py", "exec")
+    space = {}
+    exec(mine, space)
+    assert package_run(space["double"], small().fresh()) == ""

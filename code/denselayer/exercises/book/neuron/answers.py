@@ -6,7 +6,8 @@ import numpy as np
 
 from denselayer.exercises import Explain, Number, Part
 
-from ._code import BROADCAST, COUNT, LOOP, ORDERS, SWAPPED, TRAIN
+from ._code import BROADCAST, LOOP, SWAPPED
+from ._searches import COUNT, ORDERS, TRAIN
 
 X = np.array([2.0, 4.0, 1.0])
 WEIGHT = np.array([0.5, -1.0, 2.0])
