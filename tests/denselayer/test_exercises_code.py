@@ -100,6 +100,7 @@ def test_an_exception_is_told_at_the_students_own_line_with_a_plain_cause():
         ("return x @ wieght.T", "misspelt"),
         ("return x.dto(weight.T)", "no such attribute"),
         ("return x[7]", "first entry has the index 0"),
+        ("return x.sum(axis=5)", "fewer axes"),
         ("return f(x, weight)", "without an end"),
         ("raise SystemExit(1)", "A function returns instead"),
         ("return x + weight.reshape(5, 5)", "keeps the number of entries"),
@@ -296,11 +297,19 @@ REFUSAL = exercise(
     [
         ("raise ValueError('no')", "correct"),
         ("return x", "values"),
-        ("raise TypeError('no')", "error"),
+        ("raise TypeError('no')", "values"),
+        ("assert len(x) == 2", "values"),
     ],
 )
 def test_a_refusal_is_the_right_exception_and_nothing_else(body, status):
-    assert written(body, REFUSAL).status == status
+    feedback = written(body, REFUSAL)
+    assert feedback.status == status
+    if status != "correct":
+        assert feedback.headline == "`f` should raise a ValueError here: the shapes differ."
+
+
+def test_another_exception_than_the_asked_one_is_told_beside_it():
+    assert written("raise TypeError('no')", REFUSAL).details[0] == "Line 2 raises a TypeError: no"
 
 
 def test_a_property_may_say_a_sentence_or_give_a_fault():
@@ -375,6 +384,61 @@ def test_an_example_is_the_same_in_every_run():
     assert cells.checked(random, "def f(rng, z):\n    return 2 * z").example == (
         "rng = a random generator, z = 1 + 2j\nyours 2 + 4j, right 1 + 2j"
     )
+
+
+def test_only_what_is_right_in_every_case_is_called_right():
+    feedback = gradient("return 2 * d_out.T @ x, d_out.mean(0)")  # the mean of one row is its sum
+    assert feedback.headline == "`d_weight` has wrong values."
+    assert feedback.details == ()
+
+
+def test_numbers_in_a_list_that_have_changed_are_told():
+    sums = exercise(
+        [Values(lambda: [Case(numbers=[3.0, 1.0, 2.0])], lambda numbers: numbers[0])],
+        template="def f(numbers):\n    <<the first>>",
+    )
+    assert (
+        cells.checked(sums, "def f(numbers):\n    numbers.sort()\n    return 3.0").status == "changed input"
+    )
+    assert cells.checked(sums, "def f(numbers):\n    return numbers[0]").passed
+
+
+def test_true_and_false_are_no_numbers():
+    feedback = written("return x @ weight.T > 0")
+    assert (feedback.status, feedback.details) == (
+        "dtype",
+        ("True and False say yes or no; numbers are asked.",),
+    )
+
+
+def test_a_missing_sum_is_guessed_only_for_a_gradient():
+    assert not any(
+        "sum over" in detail for detail in written("return (x @ weight.T)[None] + x[..., :1, None]").details
+    )
+
+
+def test_an_example_shows_the_digits_in_which_the_values_differ():
+    close = written("return x @ weight.T * (1 + 3e-7)")
+    assert "yours [[6.0000018]], right [[6]]" in close.example
+
+
+def test_of_several_functions_the_one_that_is_wrong_is_named():
+    two = exercise(
+        [Values(layers, product, name="f"), Values(layers, product, name="g")],
+        entry="f, g",
+        template="def f(x, weight):\n    <<one>>\n\ndef g(x, weight):\n    <<two>>",
+    )
+    right, wrong = "    return x @ weight.T\n", "    return x @ weight.T + 1\n"
+    source = "def f(x, weight):\n" + right + "def g(x, weight):\n" + wrong
+    assert cells.checked(two, source).details == ("In `g`.",)
+
+
+def test_an_exception_of_a_check_itself_is_told_only_if_there_is_nothing_else():
+    strange = Property(lambda f: int(f(np.ones((1, 1)), np.ones((1, 1))) or "x"))
+    both = exercise([strange, Values(layers, product)])
+    assert written("return 'nothing'", both).status == "shape"
+    assert written("return 'nothing'", exercise([strange])).status == "error"
+    assert written("return 1 / 0", both).headline == "Line 2 raises a ZeroDivisionError: division by zero"
 
 
 def test_feedback_reads_well():

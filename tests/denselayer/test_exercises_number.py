@@ -90,6 +90,20 @@ def test_several_entries_may_come_in_any_container(answer):
     assert Number("places", Part("p", (1, 3))).check(answer).passed
 
 
+def test_findings_and_floats_are_written_as_a_person_would():
+    from_slip = Number("t", Part("v", (1, 2), {(Fraction(1, 3), -1): "No."}))
+    assert from_slip.check(("1/3", -1)).finding == "(1/3, −1)"
+    shown = Number("t", Part("v", 16_400_388)).check(16016.00390625).headline
+    assert shown == "16016 is 1,024 times smaller than `v`."
+    assert SHAPE.check((7, 5, 3)).headline == "`weight` has 2 entries, and (7, 5, 3) has 3."
+    assert SHAPE.check("6 × 4").passed
+    assert (
+        Number("t", Part("v", (1, 2, 3, 4)))
+        .check((1, 5, 6, 7))
+        .headline.endswith("entries 2, 3 and 4 again.")
+    )
+
+
 def test_blanks_are_named_and_what_is_filled_in_is_looked_at():
     feedback = TWO.check({"half": 0.25, "third": ...})
     assert feedback.status == "not attempted"

@@ -12,13 +12,14 @@ In a notebook::
 In a terminal: ``python -m denselayer exercises``.
 """
 
-from ._checks import Case, Fault, Property, Refuses, Slip, Values
+from ._checks import Case, Fault, Property, Refuses, Slip
 from ._code import Code, Wrong
 from ._explain import Explain
 from ._feedback import Feedback
 from ._notebook import check, hint, progress, solution
 from ._number import Number, Part
 from ._registry import chapters, get, ids
+from ._values import Values
 
 __all__ = [
     "Case",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MISMATCH = re.compile(r"size (\d+) is different from (\d+)|shapes (\(.*?\)) and (\(.*?\)) not aligned")
+AXIS_ERROR = np.exceptions.AxisError if hasattr(np, "exceptions") else np.AxisError
 COMPLAINT = re.compile(r"[\w.]+: .*; expected ")
 BROADCAST = re.compile(r"could not be broadcast|non-broadcastable|could not broadcast")
 
@@ -137,6 +138,7 @@ CAUSES = {
     NameError: _name,
     AttributeError: _attribute,
     TypeError: _type,
+    AXIS_ERROR: lambda text: "The array has fewer axes than this.",
     IndexError: lambda text: "An index lies outside; the first entry has the index 0.",
     KeyError: lambda text: "There is no such key.",
     ZeroDivisionError: lambda text: "Something is divided by zero.",

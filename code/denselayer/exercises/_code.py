@@ -96,14 +96,15 @@ class Code(Exercise):
         found = []
         for check in self.checks:
             fault = check.examine(answer)
-            if fault and fault.status == "error":
-                found = [fault]
-                break
             if fault:
                 found.append(fault)
+            if fault and fault.status == "error" and fault.at_a_line:
+                found = [fault]
+                break
         if not found:
             return Feedback(self.id, "correct", "Right.")
-        first = min(found, key=lambda fault: fault.rank)
+        at_home = [fault for fault in found if fault.status != "error" or fault.at_a_line]
+        first = min(at_home or found, key=lambda fault: fault.rank)
         return Feedback(self.id, first.status, first.headline, first.details, first.example, first.finding)
 
 
@@ -137,7 +138,8 @@ class Answer:
             found = accident(error, self.files)
             if "blank" in found.cause:
                 return None, Fault("not attempted", f"Not attempted yet: {found.headline}", found.details)
-            return None, Fault("error", found.headline, found.details, finding=type(error).__name__)
+            kind = type(error).__name__
+            return None, Fault("error", found.headline, found.details, finding=kind, at_a_line=found.line > 0)
 
 
 def _list(snippets):

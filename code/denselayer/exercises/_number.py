@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -71,7 +72,7 @@ class Part:
 
     def _tuple(self, answer):
         if isinstance(answer, str):
-            answer = [entry for entry in answer.strip(" ()[]").split(",") if entry.strip()]
+            answer = [entry for entry in re.split("[,x×]", answer.strip(" ()[]")) if entry.strip()]
         if isinstance(answer, set | frozenset):
             answer = sorted(answer)
         if isinstance(answer, AnyNumber):
@@ -151,7 +152,7 @@ class Part:
         """
         for slip, sentence in self.slips.items():
             if self.agrees(answer, self._as_value(slip)):
-                return str(slip), sentence
+                return plain(self._as_value(slip)), sentence
         for other in others:
             if type(other.value) is type(self.value) and other.right(answer):
                 return f"{other.name} for {self.name}", f"That is `{other.name}`, not `{self.name}`."
@@ -201,8 +202,9 @@ class Part:
         ]
         if len(wrong) == len(answer):
             return "", f"`{self.name}` is not {shown}."
-        places = " and ".join(map(str, wrong))
-        return "", f"`{self.name}` is not {shown}: look at entry {places} again."
+        entries = "entry" if len(wrong) == 1 else "entries"
+        places = listed([str(place) for place in wrong])
+        return "", f"`{self.name}` is not {shown}: look at {entries} {places} again."
 
 
 def _fraction(value):
@@ -248,7 +250,8 @@ def plain(value):
     if isinstance(value, Fraction) and value.denominator == 1:
         return f"{value.numerator:,}".replace("-", "−")
     short = f"{float(value):.6g}"
-    if isinstance(value, Fraction) and Fraction(short) != value and value.denominator < 1000:
+    written = isinstance(value, Fraction) and value.denominator < 1000
+    if written and value.denominator & (value.denominator - 1) and Fraction(short) != value:
         return f"{value.numerator}/{value.denominator}".replace("-", "−")
     return short.replace("-", "−")
 

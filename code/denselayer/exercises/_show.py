@@ -6,29 +6,30 @@ LARGEST = 12
 """Entries that still make an example for pencil and paper."""
 
 
-def shown(value) -> str:
-    """A value as short text.
+def shown(value, digits=6) -> str:
+    """A value as short text, its numbers with so many digits at most.
 
     >>> shown(np.array([[1.0, -2.5]])), shown(np.float32(3)), shown((2, None))
     ('[[1, -2.5]]', '3', '(2, None)')
     """
     if isinstance(value, np.ndarray):
-        return _array(value)
+        return _array(value, digits)
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, int | np.integer):
         return str(int(value))
     if isinstance(value, float | np.floating):
-        return f"{float(value):.6g}"
+        return f"{float(value):.{digits}g}"
     if isinstance(value, complex | np.complexfloating):
-        return f"{value.real:.6g} {'-' if value.imag < 0 else '+'} {abs(value.imag):.6g}j"
+        sign = "-" if value.imag < 0 else "+"
+        return f"{value.real:.{digits}g} {sign} {abs(value.imag):.{digits}g}j"
     if isinstance(value, np.random.Generator):
         return "a random generator"
     if isinstance(value, tuple | list):
-        inner = ", ".join(map(shown, value))
+        inner = ", ".join(shown(entry, digits) for entry in value)
         return f"({inner}{',' * (len(value) == 1)})" if isinstance(value, tuple) else f"[{inner}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {shown(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {shown(entry, digits)}" for key, entry in value.items()) + "}"
     if callable(value):
         return getattr(value, "__name__", type(value).__name__)
     if isinstance(value, str | type(None)) or value is ...:
@@ -37,14 +38,14 @@ def shown(value) -> str:
     return f"a {type(value).__name__}" if " at 0x" in text else text
 
 
-def _array(array):
+def _array(array, digits):
     if array.ndim == 0:
-        return shown(array[()])
+        return shown(array[()], digits)
     if array.size == 0:
         return f"an empty array of shape {array.shape}"
     if array.size > LARGEST:
         return f"an array of shape {array.shape}"
-    return "[" + ", ".join(shown(entry) for entry in array) + "]"
+    return "[" + ", ".join(shown(entry, digits) for entry in array) + "]"
 
 
 def size(value) -> int:
