@@ -47,7 +47,7 @@ def examine(subject) -> list[Finding]:
     except Stopped as stopped:
         square = _square(subject)
         return examine(square) if square is not None else [stopped.finding]
-    probes = (_changed, _kept_views, _caches, _mixed_rows, _whole_numbers, _digits, shared_weights)
+    probes = (_changed, _kept_views, _caches, _mixed_rows, _whole_numbers, _digits, _large, shared_weights)
     for probe in probes[:2] if findings else probes:
         try:
             findings += probe(subject, *batches)
@@ -330,6 +330,17 @@ def _whole_numbers(subject, first, _):
         if array is not None and array.shape == wanted.shape and not _rounds_to(array, wanted):
             return [Finding("integer-arithmetic", (where,), {"other": str(array.dtype)})]
     return []
+
+
+def _large(subject, first, second):
+    """NaN for inputs around 1,000; an exponential that is infinite there may be right, NaN never is."""
+    broken = {}
+    for sign in (1, -1):
+        large = sign * 1000 * np.sign(first.x) + second.x
+        out, gradients = run(subject.clone(), Batch(large.astype(first.x.dtype), first.d_out))
+        arrays = {"output": out, "gradient": gradients.get("x", np.zeros(1))}
+        broken |= {name: True for name, array in arrays.items() if np.isnan(array).any()}
+    return [Finding("unstable-softmax", tuple(broken), {"other": "1,000 or -1,000"})] if broken else []
 
 
 def _rounds_to(array, wanted):
