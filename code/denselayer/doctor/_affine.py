@@ -12,7 +12,7 @@ CLOSE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-5}
 """How closely the outputs must be those of a dense layer, in units of the largest."""
 POINTS, REACH = 32, 2.0
 """How many samples an activation is looked at with, and how large: each unit must come to both sides of 0."""
-SOME = np.linspace(-3.7, 3.8, 16)
+SOME, FAR = np.linspace(-3.7, 3.8, 16), np.array([-9.0, -6.5, 6.5, 9.0])
 
 
 @dataclass(frozen=True)
@@ -189,11 +189,26 @@ def _fitting(subject, layout, params):
         return None
     function = values_of(subject, layout, shapes)
     points = [(z, out), (SOME, function(SOME))] if layout.single else [(z, out)]
+    points.append((FAR, function(FAR)))
     found = _known(*(np.concatenate([one.ravel() for one in side]) for side in zip(*points, strict=True)))
     if found is not None:
         return found
     wrong = np.max(np.abs(function(z) - out)) > CLOSE[subject.dtype] * np.max(np.abs(out), initial=1e-300)
-    return None if wrong else (measured(function, subject.dtype), subject.dtype)
+    return None if wrong else (_measured(subject, layout, shapes, function), subject.dtype)
+
+
+def _measured(subject, layout, shapes, function):
+    """A curve with measured slopes, in float64 if the same layer computes in that with float64 arrays."""
+    twin = subject.fresh(dtype=np.float64) if subject.dtype == np.float32 else None
+    if twin is not None:
+        finer = values_of(twin, layout, shapes)
+        far = np.abs(finer(SOME) - function(SOME)).max()
+        exact = (
+            np.asarray(twin.clone().forward(twin.draw_input(2, np.random.default_rng(0)))).dtype == np.float64
+        )
+        if exact and far <= CLOSE[subject.dtype] * np.abs(function(SOME)).max():
+            return measured(finer, np.float64)
+    return measured(function, subject.dtype)
 
 
 def _known(z, out):
@@ -274,6 +289,7 @@ def _activation(subject):
         values = np.asarray(values, dtype=np.float64)
         return (values.T if subject.batch_axis else values).ravel()[: z.size].reshape(z.shape)
 
-    found = _known(x.astype(np.float64), out.astype(np.float64))
+    points = [(x.astype(np.float64), out.astype(np.float64)), (FAR, function(FAR))]
+    found = _known(*(np.concatenate([one.ravel() for one in side]) for side in zip(*points, strict=True)))
     curve, dtype = found or (measured(function, subject.dtype), subject.dtype)
     return Dense(None, curve, subject.batch_axis, subject.single, dtype)

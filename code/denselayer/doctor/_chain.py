@@ -167,9 +167,10 @@ def _draw(run, chain, params, n, rng):
     """An input of n samples that stay away from the kinks of all activations."""
     many = run.draw_input(16 * n, rng)
     _, before = chain.passes(params, (many.T if chain.batch_axis else many).astype(np.float64))
-    bent = [np.abs(z).min(axis=1) for z, layer in zip(before, chain.layers, strict=True) if layer.curve.bent]
-    distance = np.min(bent, axis=0) if bent else np.ones(16 * n)
-    return np.ascontiguousarray(np.take(many, np.argsort(-distance)[:n], axis=chain.batch_axis))
+    curves = [layer.curve for layer in chain.layers]
+    near = [curve.nearness(z).max(axis=1) for z, curve in zip(before, curves, strict=True) if curve.nearness]
+    best = np.argsort(np.max(near, axis=0) if near else np.zeros(16 * n), kind="stable")[:n]
+    return np.ascontiguousarray(np.take(many, best, axis=chain.batch_axis))
 
 
 def _right(chain, params, inputs, before, d_out, shapes):
@@ -245,7 +246,7 @@ def _further(layer, cases, gates, chosen):
     ways = []
     for gate in used:
         epsilon = epsilons.get(gate.defect, 0.0)
-        d_z = [gate.d_z(case) + (epsilon * gate.plus(case) if gate.plus else 0.0) for case in cases]
+        d_z = [gate.at(case) + (epsilon * gate.plus(case) if gate.plus else 0.0) for case in cases]
         ways.append(Way([one @ case.weight for one, case in zip(d_z, cases, strict=True)]))
         if len(set(cases[0].weight.shape)) == 1:
             slip = Finding("input-weight-transposed", (f"what {layer.layout.weight} sends down",))

@@ -7,7 +7,9 @@ import numpy as np
 
 from .. import activations
 
-STEPS = {np.dtype(np.float64): 1e-3, np.dtype(np.float32): 0.03}
+STEPS = {np.dtype(np.float64): 2e-4, np.dtype(np.float32): 0.03}
+SMOOTH = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 5e-3}
+"""By how much slopes over two steps may differ where there is no kink."""
 KNOWN = ("identity", "relu", "sigmoid", "tanh", "softplus", "gelu", "silu")
 FROM_OUTPUT = {
     "sigmoid": lambda a: a * (1 - a),
@@ -26,8 +28,8 @@ class Curve:
     slope: Callable
     exact: bool
     """Whether the slopes are a formula and not measured."""
-    bent: bool
-    """Whether there is a kink at 0."""
+    nearness: Callable | None = None
+    """Takes z, and says how near each entry is to a kink, from 0 for far; None where there are no kinks."""
 
     @property
     def from_output(self):
@@ -44,7 +46,13 @@ def leaky(negative_slope):
     def slope(z):
         return np.where(z > 0, 1.0, negative_slope)
 
-    return Curve("leaky_relu" if negative_slope else "relu", value, slope, exact=True, bent=True)
+    return Curve(
+        "leaky_relu" if negative_slope else "relu",
+        value,
+        slope,
+        exact=True,
+        nearness=lambda z: 1 / (1 + np.abs(z)),
+    )
 
 
 def known(name):
@@ -59,18 +67,25 @@ def known(name):
     def slope(z):
         return getattr(activations, f"{name}_backward")(np.ones_like(z), z)
 
-    return Curve(name, getattr(activations, name), slope, exact=True, bent=False)
+    return Curve(name, getattr(activations, name), slope, exact=True)
 
 
 def measured(function, dtype=np.float64):
     """A curve of which only the values are known, in this precision: the slopes are differences of them."""
-    step = STEPS[np.dtype(dtype)]
+    step, smooth = STEPS[np.dtype(dtype)], SMOOTH[np.dtype(dtype)]
+
+    def differences(z):
+        return [(function(z + step * k) - function(z - step * k)) / (2 * step * k) for k in (1, 2)]
 
     def slope(z):
-        one, two = (function(z + step * k) - function(z - step * k) for k in (1, 2))
-        return (8 * one - two) / (12 * step)
+        one, two = differences(z)
+        return (4 * one - two) / 3
 
-    return Curve("the activation", function, slope, exact=False, bent=False)
+    def nearness(z):
+        one, two = differences(z)
+        return np.where(np.abs(one - two) > smooth, 1.0, 0.0)
+
+    return Curve("the activation", function, slope, exact=False, nearness=nearness)
 
 
 def recognise_points(z, values, rtol):

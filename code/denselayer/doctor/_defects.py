@@ -391,6 +391,45 @@ _GATES = (
         "does not feel it.",
         "A gradient check at points where the true derivative is small.",
     ),
+    Defect(
+        "upstream-ignored",
+        "upstream gradient left out",
+        "gates",
+        "d_z = (z > 0) * 1.0",
+        "d_z = d_out * (z > 0)",
+        "The gradient is built from the derivative of the activation alone, whatever d_out is; this shows in "
+        "{where}.",
+        "Multiply by d_out. The chain rule takes the derivative of the activation times what comes from "
+        "above.",
+        "The layer moves in a direction that has nothing to do with the errors. Nothing stops, and the loss "
+        "may still fall, since the layers above go on learning, but it ends higher.",
+        "A gradient check with an upstream gradient other than ones.",
+    ),
+    Defect(
+        "activation-for-derivative",
+        "activation in place of its derivative",
+        "gates",
+        "d_z = d_out * np.maximum(z, 0)",
+        "d_z = d_out * (z > 0)",
+        "The gradient was multiplied by the activation itself and not by its derivative; this shows in "
+        "{where}.",
+        "Multiply by the derivative: z > 0 for a ReLU, a * (1 - a) for the sigmoid, 1 - a**2 for tanh.",
+        "Nothing stops, and the loss may fall as low all the same. Units with a large output learn too fast, "
+        "and those with a small one too slowly.",
+        "A gradient check of the activation alone.",
+    ),
+    Defect(
+        "other-derivative",
+        "derivative of another activation",
+        "gates",
+        "a = np.maximum(z, 0); d_z = d_out * np.where(z > 0, 1, 0.01)",
+        "a = np.maximum(z, 0); d_z = d_out * (z > 0)",
+        "The derivative is that of {other}, and the forward pass applies {expected}; this shows in {where}.",
+        "Let both passes use the same activation: take the derivative of {expected}, or apply {other}.",
+        "Nothing stops, and the loss may still fall, to end higher. Units learn at the wrong speed, and some "
+        "that should not move at all do.",
+        "A gradient check of the activation alone.",
+    ),
 )
 
 _LOSSES = (

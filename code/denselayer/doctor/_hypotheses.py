@@ -3,7 +3,6 @@
 import numpy as np
 
 from ._curves import KNOWN, known
-from ._defects import DEFECTS
 from ._explain import Form, Gate
 
 
@@ -21,23 +20,22 @@ def gates_of(dense, cases):
     ]
     if curve.from_output is not None:
         gates.append(Gate("derivative-at-input", lambda case: case.d_out * curve.from_output(case.z)))
-    if "upstream-ignored" in DEFECTS:
-        gates += [
-            Gate("upstream-ignored", lambda case: curve.slope(case.z)),
-            Gate("activation-for-derivative", lambda case: case.d_out * curve.value(case.z)),
-            *_other_derivatives(curve),
-        ]
+    gates += [
+        Gate("upstream-ignored", lambda case: curve.slope(case.z)),
+        Gate("activation-for-derivative", lambda case: case.d_out * curve.value(case.z)),
+        *_other_derivatives(curve),
+    ]
     if dense.mixing:
         gates.insert(1, Gate("batch-mixed", lambda case: case.upstream * curve.slope(case.z)))
     different, seen = [], []
     for gate in gates:
-        values = [gate.d_z(case) for case in cases]
+        values = [gate.at(case) for case in cases]
         if not any(all(map(np.allclose, values, other)) for other in seen):
             different.append(gate)
             seen.append(values)
     if missing in different:
         different.append(Gate("epsilon-in-derivative", right.d_z, missing.d_z))
-        if curve.bent and "other-derivative" in DEFECTS:
+        if curve.name in ("relu", "leaky_relu"):
             below = Gate("", lambda case: case.d_out * (case.z < 0))
             different.append(Gate("other-derivative:", right.d_z, below.d_z))
     return different

@@ -188,7 +188,8 @@ def _other(names, explanation):
     if explanation.epsilon:
         below = explanation.epsilon + float(names.dense.curve.slope(-1.0))
         other = f"a leaky ReLU with the slope {below:.3g}"
-    return {"other": other, "expected": names.dense.curve.name.replace("_", " ")}
+    expected = names.dense.curve.name.replace("_", " ")
+    return {"other": other, "expected": "no activation" if expected == "identity" else expected}
 
 
 def _factors(names, piece, law, chosen, shown):

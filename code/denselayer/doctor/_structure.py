@@ -21,6 +21,8 @@ STRICT, MEASURED, SINGLE, ROUGH = 1e-9, 1e-7, 3e-5, 3e-4
 """What is tolerated: in float64, with measured slopes, in float32, and in float32 with measured slopes."""
 OWN = str(Path(__file__).parent / "_").replace("\\", "/")
 """How the paths of the doctor's own modules begin; those of the zoo stand for a person's code."""
+LARGE = 10_000
+"""How many pre-activations are looked at for samples that stay away from kinks."""
 HEALTHY = 2e-6
 """Up to this relative difference a float64 gradient is right, as in a gradient check."""
 
@@ -145,14 +147,15 @@ def _kept(gradient):
 
 
 def _draw(run, dense, n, rng, weight, bias):
-    """An input; where the activation has a kink, the samples that stay away from it."""
-    x = run.draw_input(n, rng)
-    if not dense.curve.bent or dense.single:
-        return x
-    many = run.draw_input(40 * n, rng)
+    """An input; where the activation has kinks, the samples that stay away from them."""
+    if dense.curve.nearness is None or dense.single:
+        return run.draw_input(n, rng)
+    width = run.in_features if weight is None else len(weight)
+    many = run.draw_input(n * max(3, min(40, LARGE // (n * width))), rng)
     rows = dense.rows(many).astype(np.float64)
     z = rows if weight is None else rows @ weight.T + bias
-    best = np.argsort(-np.abs(z).min(axis=1))[:n]
+    near = dense.curve.nearness(z)
+    best = np.argsort(near.max(axis=1) + near.mean(axis=1), kind="stable")[:n]
     return np.ascontiguousarray(np.take(many, best, axis=dense.batch_axis))
 
 
