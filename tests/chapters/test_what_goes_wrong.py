@@ -3,6 +3,7 @@
 import re
 
 import matplotlib
+import numpy as np
 import pytest
 
 matplotlib.use("Agg")
@@ -58,6 +59,7 @@ def test_what_the_text_says_of_single_runs_is_true():
     for name in ("unstable-softmax", "unstable-log"):
         assert runs[name].epoch == 2
     gap = runs["unstable-log"]
+    assert np.count_nonzero(~np.isfinite(gap.wrong)) == 1
     assert gap.wrong[-1] == pytest.approx(gap.right[-1])
 
 
