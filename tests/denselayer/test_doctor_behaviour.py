@@ -181,6 +181,38 @@ class Undefined(Dense):
         return super().backward(d_out * (self.z / np.maximum(self.z, 0)))
 
 
+class Stepping(Dense):
+    """A layer whose output has steps, so that small changes of the input change nothing."""
+
+    def forward(self, x):
+        return np.sign(super().forward(x))
+
+
+class Softmax:
+    def forward(self, z):
+        self.p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+        return self.p
+
+    def backward(self, d_out):
+        return self.p * (d_out - (d_out * self.p).sum(axis=1, keepdims=True))
+
+
+class StableSoftmax(Softmax):
+    def forward(self, z):
+        return super().forward(z - z.max(axis=1, keepdims=True))
+
+
+class Exponential:
+    """A layer that is infinite for large inputs, and rightly so."""
+
+    def forward(self, z):
+        self.out = np.exp(z)
+        return self.out
+
+    def backward(self, d_out):
+        return d_out * self.out
+
+
 class Dropout(Dense):
     def forward(self, x):
         return super().forward(x * (np.random.random(x.shape) > 0.5))
@@ -241,6 +273,7 @@ SICK = {
     Coarse: "float32-arithmetic",
     CoarseGradient: "float32-arithmetic",
     Undefined: "not-finite",
+    Softmax: "unstable-softmax",
     Dropout: "random",
     Breaking: "crash",
     Overwriting: "shared-weight-overwritten",
@@ -259,7 +292,9 @@ def test_every_finding_says_what_was_seen_and_what_to_change(layer):
         assert len(finding.change) > 20
 
 
-@pytest.mark.parametrize("layer", [Dense, AddingAndClearing, InPlace, Stack, Recurrent])
+@pytest.mark.parametrize(
+    "layer", [Dense, AddingAndClearing, InPlace, Stack, Recurrent, Stepping, StableSoftmax, Exponential]
+)
 def test_a_good_habit_is_no_finding(layer):
     assert defects(layer) == []
 

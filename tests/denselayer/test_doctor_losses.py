@@ -6,6 +6,7 @@ import pytest
 from denselayer import functional as F
 from denselayer import nn
 from denselayer.doctor import diagnose_loss
+from denselayer.doctor._loss_fits import fit
 
 
 def hot(labels, classes):
@@ -308,6 +309,23 @@ class Truncating(Mean):
 )
 def test_a_habit_of_an_object_is_named(loss, defect):
     assert diagnose_loss(loss).defects == (defect,)
+
+
+def test_the_batch_may_be_the_columns_of_an_elementwise_loss():
+    def of_columns(p, t):
+        return -(t * np.log(p) + (1 - t) * np.log(1 - p)).sum() / p.shape[1]
+
+    report = diagnose_loss(of_columns, lambda p, t: (1 - t) / (1 - p) - t / p)
+    assert report.defects == ("summed-not-averaged",)
+    assert "column" in report.subject
+
+
+def test_an_explanation_must_hold_in_every_entry():
+    patterns = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
+    arrays = [np.array([1.0, 0.1]), np.array([0.1, 1.0])]
+    sizes, tolerances = [(2, 1), (5, 1)], [1e-9, 1e-9]
+    assert fit(arrays, patterns, tolerances, sizes) is None
+    assert fit(patterns, patterns, tolerances, sizes).is_one(1e-9)
 
 
 def test_predictions_that_are_changed_in_place_are_named():

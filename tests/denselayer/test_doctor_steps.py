@@ -417,6 +417,15 @@ def test_two_defects_are_both_named():
     assert set(report.defects) == {"sign-flipped", "learning-rate-inside", "averaged-twice"}
 
 
+def test_a_sum_that_is_never_cleared_and_a_rate_too_many_are_both_named():
+    def rule(memory, name, gradient, lr):
+        memory[name] = memory.get(name, 0) + gradient
+        return lr * lr * memory[name]
+
+    report = diagnose_step(remembering(rule), PARAMS, loss, X, T)
+    assert set(report.defects) == {"not-cleared", "learning-rate-inside"}
+
+
 def test_momentum_decay_and_clipping_are_noted():
     shown = ("Nesterov", "decay", "clipped", "shrinking")
     notes = {name: " ".join(diagnose_step(HEALTHY[name], PARAMS, loss, X, T).notes) for name in shown}
@@ -448,6 +457,7 @@ def test_a_schedule_is_no_defect_and_no_proof_of_health():
 
     report = diagnose_step(slower, PARAMS, loss, X, T)
     assert (report.status, report.defects) == ("cannot tell", ())
+    assert "Every step goes along its gradient" in report.notes[0]
 
 
 def test_the_parameters_and_the_batch_are_left_as_they_were():

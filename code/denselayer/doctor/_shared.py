@@ -47,8 +47,7 @@ def _is_one_share(subject, params, name, gradient, x, d_out, rng):
     theirs = gradient @ directions
     if np.abs(true - theirs).max() <= FLAT * np.abs(true).max():
         return False
-    rank = _rank(true)
-    return rank > 1 and _rank(theirs) == 1 and _rank(true - theirs) == rank - 1
+    return _rank(theirs) == 1 and _rank(true - theirs) == _rank(true) - 1
 
 
 def _slopes_along(subject, params, name, directions, x, d_out):
