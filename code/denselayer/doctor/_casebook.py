@@ -104,7 +104,7 @@ def _case(defect):
 def _finding(defect):
     """What the doctor says of a program with this defect."""
     if defect not in TRAINABLE:
-        return Finding(defect, ("layer.py",), {"other": UNLIMITED.get(defect, "its limit")})
+        return Finding(defect, ("the file layer.py",), {"other": UNLIMITED.get(defect, "its limit")})
     found = {finding.defect: finding for finding in _specimen(defect).diagnose().findings}
     return found[defect]
 
