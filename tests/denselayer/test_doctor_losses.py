@@ -116,6 +116,10 @@ HEALTHY = {
     "half of it, over the rows": (half, lambda y, t: (y - t) / len(y)),
     "three times it": (lambda y, t: 3 * mse(y, t), lambda y, t: 3 * d_mse(y, t)),
     "target first": (lambda y_true, y_pred: mse(y_pred, y_true), lambda t, y: d_mse(y, t)),
+    "labels first": (
+        lambda y_true, y_pred: F.cross_entropy(y_pred, y_true),
+        lambda y_true, y_pred: F.cross_entropy_backward(y_pred, y_true),
+    ),
     "root": (lambda y, t: np.sqrt(mse(y, t)), lambda y, t: (y - t) / y.size / np.sqrt(mse(y, t))),
     "absolute error": (mae, d_mae),
     "vectors only": (lambda y, t: float((y - t) @ (y - t)), lambda y, t: 2 * (y - t)),

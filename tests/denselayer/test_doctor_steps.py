@@ -281,6 +281,10 @@ SICK = {
     "cleared at once": (scaled(lambda n, m, lr: 0), "cleared-too-early"),
     "cleared after each row": (last_row_alone, "cleared-too-early"),
     "update before the backward pass": (remembering(one_too_late), "stale-cache"),
+    "update before it, divided": (
+        remembering(lambda memory, name, gradient, lr: one_too_late(memory, name, gradient, lr / 2)),
+        "stale-cache",
+    ),
     "bias after the weight": (bias_after_the_weight, "updated-weight-used"),
     "bias with rows": (bias_with_rows, "bias-grown"),
     "bias with rows, in place": (bias_with_rows_in_place, "bias-not-summed"),

@@ -34,7 +34,7 @@ def late(runs, step):
     steps = list(_in_order(runs))
     for (before, _), (place, direction) in pairwise(steps):
         factor = _multiple(direction, before.slopes, place.slopes, runs.tolerance)
-        if factor is None or abs(factor - 1) > 10 * runs.tolerance:
+        if factor is None or factor < 0:
             return None
     other = "the batch of the step before, as the update stands before the backward pass"
     theirs = {name: array for name, array in steps[4][1].items()}
