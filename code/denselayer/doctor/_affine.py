@@ -187,28 +187,25 @@ def _fitting(subject, layout, params):
     z = layout.rows(x).astype(np.float64) @ weight.T + bias
     if z.shape != out.shape or not np.isfinite(out).all():
         return None
-    function = values_of(subject, layout, shapes)
-    points = [(z, out), (SOME, function(SOME))] if layout.single else [(z, out)]
-    points.append((FAR, function(FAR)))
-    found = _known(*(np.concatenate([one.ravel() for one in side]) for side in zip(*points, strict=True)))
+    points = points_of(subject, layout, shapes)
+    pairs = [(z, out), points(FAR)] + ([points(SOME)] if layout.single else [])
+    found = _known(*(np.concatenate([one.ravel() for one in side]) for side in zip(*pairs, strict=True)))
     if found is not None:
         return found
-    wrong = np.max(np.abs(function(z) - out)) > CLOSE[subject.dtype] * np.max(np.abs(out), initial=1e-300)
-    return None if wrong else (_measured(subject, layout, shapes, function), subject.dtype)
+    wrong = np.max(np.abs(points(z)[1] - out)) > CLOSE[subject.dtype] * np.max(np.abs(out), initial=1e-300)
+    return None if wrong else (_measured(subject, layout, shapes, points), subject.dtype)
 
 
-def _measured(subject, layout, shapes, function):
+def _measured(subject, layout, shapes, points):
     """A curve with measured slopes, in float64 if the same layer computes in that with float64 arrays."""
     twin = subject.fresh(dtype=np.float64) if subject.dtype == np.float32 else None
     if twin is not None:
-        finer = values_of(twin, layout, shapes)
-        far = np.abs(finer(SOME) - function(SOME)).max()
-        exact = (
-            np.asarray(twin.clone().forward(twin.draw_input(2, np.random.default_rng(0)))).dtype == np.float64
-        )
-        if exact and far <= CLOSE[subject.dtype] * np.abs(function(SOME)).max():
-            return measured(finer, np.float64)
-    return measured(function, subject.dtype)
+        finer, here = points_of(twin, layout, shapes), points(SOME)[1]
+        out = np.asarray(twin.clone().forward(twin.draw_input(2, np.random.default_rng(0))))
+        far = np.abs(finer(SOME)[1] - here).max()
+        if out.dtype == np.float64 and far <= CLOSE[subject.dtype] * np.abs(here).max():
+            return measured(lambda z: finer(z)[1], np.float64)
+    return measured(lambda z: points(z)[1], subject.dtype)
 
 
 def _known(z, out):
@@ -240,29 +237,38 @@ def parts_of(layout, stored):
     return weight, np.zeros(weight.shape[0]) if bias is None else bias
 
 
-def values_of(subject, layout, shapes):
-    """The activation as a function of z: all weights 0 but those of the first input, which are 1."""
+def points_of(subject, layout, shapes):
+    """The activation at values of z: all weights 0 but those of the first input, which are 1.
+
+    Returns:
+        A function of z that returns z and the outputs; z is read after the forward pass, which may change
+        its input.
+    """
+    zeros = np.zeros(layout.split(np.zeros(shapes[layout.weight]))[0].shape)
+    zeros[:, 0] = 1
+    arrays = layout.join(zeros, np.zeros(len(zeros)), shapes)
+    arrays = {name: value.astype(subject.dtype) for name, value in arrays.items()}
 
     def function(z):
         z = np.asarray(z, dtype=np.float64)
         run = subject.clone()
-        weight = np.zeros(layout.split(np.zeros(shapes[layout.weight]))[0].shape)
-        weight[:, 0] = 1
-        arrays = layout.join(weight, np.zeros(len(weight)), shapes)
-        run.load({name: value.astype(subject.dtype) for name, value in arrays.items()})
-        if layout.single:
-            return np.array([_first(layout, run, [value], subject) for value in z.ravel()]).reshape(z.shape)
-        return _first(layout, run, z.ravel(), subject).reshape(z.shape)
+        run.load(arrays)
+        parts = z.ravel()[:, None] if layout.single else [z.ravel()]
+        pairs = [_first(layout, run, part, subject) for part in parts]
+        here, out = (np.concatenate(side).reshape(z.shape) for side in zip(*pairs, strict=True))
+        return here, out
 
     return function
 
 
 def _first(layout, run, values, subject):
+    """The first feature of an input, and the first unit of its output."""
     x = np.zeros((len(values), subject.in_features))
     x[:, 0] = values
     shape = (subject.in_features,) if layout.single else (x.T if layout.batch_axis else x).shape
-    out = layout.rows(run.forward(layout.like(x, shape).astype(subject.dtype))).astype(np.float64)
-    return out[:, 0] if not layout.single else out[0, 0]
+    x = np.ascontiguousarray(layout.like(x, shape)).astype(subject.dtype)
+    out = layout.rows(run.forward(x)).astype(np.float64)
+    return layout.rows(x).astype(np.float64)[:, 0], out[:, 0]
 
 
 def _activation(subject):

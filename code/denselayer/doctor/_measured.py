@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._slopes import NOISE, Probe
+from .._slopes import NOISE, Probe, default_step
 from ..gradcheck import check_gradients
 from ._explain import Form, Gate, Target, explain
 from ._report import ArrayVerdict, Entry, Finding
@@ -17,7 +17,7 @@ ENTRIES = 24
 """How many entries of each array are measured."""
 SHOW = 3
 RTOL = {np.float64: 1e-6, np.float32: 5e-4}
-SILENT = 1e-9
+SILENT, VISIBLE, COARSE = 1e-9, 0.01, 5e-3
 USUAL_CONSTANTS = (0.5, 1.0, 2.0)
 
 
@@ -66,6 +66,14 @@ class Measured:
             return False
         return all(entry.verdict != "wrong" for entry in self.entries)
 
+    @property
+    def far(self):
+        """Whether what came differs from what was measured by a visible part of it."""
+        if self.came is None or self.came.shape != self.shape:
+            return True
+        size = np.abs(self.numeric).max(initial=0.0)
+        return bool(np.abs(self.at(self.came) - self.numeric).max(initial=0.0) > VISIBLE * size)
+
 
 @dataclass(frozen=True)
 class Context:
@@ -76,19 +84,29 @@ class Context:
     alone: bool = False
     """Whether there is one case only, so that the factor of a single number means nothing."""
     dtype: type = np.float64
+    coarse: bool = False
 
 
-def measure(loss, arrays, came, n=1, entries=ENTRIES):
-    """``{name: Measured}`` by slopes of ``loss`` in arrays of floats."""
+def measure(loss, arrays, came, n=1, coarse=False):
+    """``{name: Measured}`` by slopes of ``loss`` in arrays of floats.
+
+    Args:
+        loss: takes ``arrays`` and returns a number.
+        arrays: where the slopes are measured.
+        came: the gradients to compare them with.
+        n: the batch size.
+        coarse: whether the loss has the digits of float32 only, whatever its dtype.
+    """
     came = {name: settled(came.get(name), value.shape) for name, value in arrays.items()}
     fitting = {name: _fitting(came[name], value) for name, value in arrays.items()}
-    report = check_gradients(loss, arrays, fitting, max_entries=entries)
+    steps = {"step": default_step(np.float32), "rtol": COARSE} if coarse else {}
+    report = check_gradients(loss, arrays, fitting, max_entries=ENTRIES, **steps)
     grouped = {name: [] for name in arrays}
     largest = max((abs(entry.numeric) for entry in report.entries), default=0.0)
     for entry in report.entries:
         if entry.verdict == "wrong" and _is_noise(entry, fitting[entry.name], largest):
             entry = replace(entry, verdict="ok")
-        elif entry.verdict == "wrong" and _at_a_kink(loss, arrays, entry):
+        elif entry.verdict == "wrong" and not coarse and _at_a_kink(loss, arrays, entry):
             entry = replace(entry, verdict="kink")
         grouped[entry.name].append(entry)
     return {
@@ -162,7 +180,7 @@ def _entries(case):
 
 def explained(name, cases, context):
     """The findings that explain a wrong gradient, if any do."""
-    rtol = RTOL[context.dtype]
+    rtol = COARSE if context.coarse else RTOL[context.dtype]
     cases = [case for case in cases if case.came is not None]
     found = explain([Target(name, _forms(context))], [Gate("", lambda case: case)], cases, rtol)[name]
     last = max(cases, key=lambda case: case.n)
@@ -177,9 +195,9 @@ def explained(name, cases, context):
         return [Finding(guessed, (name,), {"shape": last.came.shape, "expected": last.shape})]
     if last.came.shape != last.shape:
         return [_misshapen(name, last, rtol)]
-    alone = [case for case in cases if case.n == 1]
-    if alone and len(cases) > 1 and all(case.right for case in alone):
-        wrong = sorted(case.n for case in cases if not case.right)
+    alone, many = ([case for case in cases if (case.n == 1) == one] for one in (True, False))
+    if alone and many and all(case.right for case in alone) and any(case.far for case in many):
+        wrong = sorted(case.n for case in many)
         return [Finding("batch-size-hides", (name,), {"n": several(wrong)})]
     return []
 

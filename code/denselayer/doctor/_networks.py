@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ._measured import Context, as_array, judge, measure, merged
+from ._objects import attempt
 from ._spellings import learning_rates
 from ._structure import Outcome, crashed, theirs
 
@@ -13,19 +14,19 @@ BATCHES = (3, 1, 2, 5)
 
 def examine_any(subject) -> Outcome:
     """Compare all gradients with measured slopes, for several batch sizes, and explain what differs."""
-    measured, errors = {}, []
+    measured, errors, coarse = {}, [], _forgets_digits(subject)
     softmax = not subject.names and _is_softmax(subject)
     for n in (1,) if subject.single else BATCHES:
         try:
-            for name, result in _measure(subject, n, np.random.default_rng(200 + n), softmax).items():
+            rng = np.random.default_rng(200 + n)
+            for name, result in _measure(subject, n, rng, softmax, coarse).items():
                 measured.setdefault(name, []).append(result)
         except Exception as error:
             errors.append(theirs(error))
     if not measured:
         return crashed(subject, errors)
-    context = Context(
-        (subject.batch_axis,), lambda: learning_rates(subject), subject.single, subject.dtype.type
-    )
+    rates = lambda: learning_rates(subject)  # noqa: E731
+    context = Context((subject.batch_axis,), rates, subject.single, subject.dtype.type, coarse)
     arrays, findings = [], []
     for name in (*subject.names, "x"):
         if name in measured:
@@ -35,7 +36,7 @@ def examine_any(subject) -> Outcome:
     return Outcome(tuple(arrays), merged(findings))
 
 
-def _measure(subject, n, rng, softmax):
+def _measure(subject, n, rng, softmax, coarse):
     """``{name: Measured}`` for one batch."""
     run = subject.clone()
     params = {name: spread(value, rng) for name, value in run.params().items()}
@@ -51,12 +52,22 @@ def _measure(subject, n, rng, softmax):
         worker.load({name: value for name, value in moved.items() if name in params})
         return np.sum(np.asarray(worker.forward(moved["x"].copy())) * d_out)
 
-    measured = measure(loss, arrays, came, n)
+    measured = measure(loss, arrays, came, n, coarse)
     if softmax:
         guesses = [("softmax-jacobian-missing", guess) for guess in (d_out, d_out * out * (1 - out))]
         close = [guess for guess in guesses if _same(guess[1], came["x"])]
         measured["x"] = replace(measured["x"], guesses=tuple(close))
     return measured
+
+
+def _forgets_digits(subject):
+    """Whether the digits of a float64 input beyond float32 make no difference."""
+    x = subject.draw_input(3, np.random.default_rng(6))
+    if x.dtype != np.float64:
+        return False
+    inputs = (x, x.astype(np.float32).astype(np.float64), 1.01 * x)
+    out, rounded, moved = (np.array(attempt(subject.clone().forward, each.copy())) for each in inputs)
+    return np.array_equal(out, rounded) and not np.array_equal(out, moved)
 
 
 def _same(guess, came):

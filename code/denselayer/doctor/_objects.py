@@ -24,8 +24,8 @@ from ._spellings import (
 
 FORWARD = ("forward", "__call__", "forward_pass", "forward_propagation", "forwardpass", "fwd", "feedforward")
 BACKWARD = ("backward", "backward_pass", "backprop", "backward_propagation", "backwardpass", "bwd", "grad")
-CLEARING = ("zero_grad", "zero_grads", "zero_gradients", "clear_grad", "clear_grads", "reset_grad")
-CLEARING += ("reset_grads", "reset_gradients", "clear_gradients", "zero_gradient", "zeroGrad", "zero")
+CLEARING = ("zero_grad", "zero_grads", "zero_gradient", "zero_gradients", "clear_grad", "clear_grads")
+CLEARING += ("clear_gradients", "reset_grad", "reset_grads", "reset_gradients", "clear", "zero", "zeroGrad")
 IN_NAMES = (
     "infeatures",
     "inputsize",

@@ -21,6 +21,8 @@ STRICT, MEASURED, SINGLE, ROUGH = 1e-9, 1e-7, 3e-5, 3e-4
 """What is tolerated: in float64, with measured slopes, in float32, and in float32 with measured slopes."""
 OWN = str(Path(__file__).parent / "_").replace("\\", "/")
 """How the paths of the doctor's own modules begin; those of the zoo stand for a person's code."""
+VISIBLE = 0.01
+"""From this part of the largest entry on, a difference is more than rounding in float32."""
 LARGE = 10_000
 """How many pre-activations are looked at for samples that stay away from kinks."""
 HEALTHY = 2e-6
@@ -176,9 +178,9 @@ def _judge(names, dense, cases, errors, rtol):
         right = explain([target], gates_of(dense, cases)[:1], cases, loose)[name]
         chosen[name] = right if right is not None and not right.cost else None
     findings += findings_of(names, chosen, cases)
-    hidden, left = _hidden(names, chosen, cases, loose)
+    hidden = _hidden(names, chosen, cases, loose)
     arrays = tuple(_verdict(names, name, chosen, missing, cases) for name in (*names.arrays,))
-    return Outcome(arrays, tuple(_stopped(errors) + findings + hidden), tuple(left))
+    return Outcome(arrays, tuple(_stopped(errors) + findings + hidden))
 
 
 def absent(names, name, cases):
@@ -199,23 +201,33 @@ def absent(names, name, cases):
 
 def _hidden(names, chosen, cases, rtol):
     """Where nothing explains an array: is it right for one row, or is its shape wrong?"""
-    findings, notes = [], []
-    for name, explanation in chosen.items():
-        if explanation is not None:
-            continue
+    findings = []
+    for name in [name for name, explanation in chosen.items() if explanation is None]:
         shape = _misshapen(names, name, cases)
         if shape is not None:
             findings.append(shape)
-            continue
-        target = [Target(name, forms_of(names, name)[:1])]
-        single = [case for case in cases if case.n == 1]
-        right = gates_of(names.dense, single)[0] if single else None
-        if single and len(single) < len(cases):
-            alone = explain(target, [right], single, rtol)[name]
-            if alone is not None and not alone.cost:
-                facts = {"n": several(sorted({case.n for case in cases if case.n > 1}))}
-                findings.append(Finding("batch-size-hides", (names.shown(name),), facts))
-    return findings, notes
+        elif _right_for_one_row(names, name, cases, rtol):
+            facts = {"n": several(sorted({case.n for case in cases if case.n > 1}))}
+            findings.append(Finding("batch-size-hides", (names.shown(name),), facts))
+    return findings
+
+
+def _right_for_one_row(names, name, cases, rtol):
+    """Whether an array is right for one row, and for more rows wrong by more than any rounding."""
+    single, many = ([case for case in cases if (case.n == 1) == alone] for alone in (True, False))
+    if not single or not many:
+        return False
+    form, gate = forms_of(names, name)[0], gates_of(names.dense, single)[0]
+    alone = explain([Target(name, [form])], [gate], single, rtol)[name]
+    return alone is not None and not alone.cost and any(_is_far(form, gate, case) for case in many)
+
+
+def _is_far(form, gate, case):
+    """Whether a gradient differs from the right one by a visible part of it."""
+    came, (right,) = form.read(case), form.arrays(case, gate.at(case))
+    if came is None or came.shape != right.shape:
+        return True
+    return bool(np.abs(came - right).max(initial=0.0) > VISIBLE * np.abs(right).max(initial=0.0))
 
 
 def _misshapen(names, name, cases):
