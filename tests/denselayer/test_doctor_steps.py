@@ -5,7 +5,7 @@ import pytest
 
 from denselayer import functional as F
 from denselayer import nn, optim
-from denselayer.doctor import diagnose_step
+from denselayer.doctor import diagnose_step, zoo
 
 RNG = np.random.default_rng(0)
 X, T, LABELS = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 2)), RNG.integers(2, size=8)
@@ -428,6 +428,13 @@ def test_a_sum_that_is_never_cleared_and_a_rate_too_many_are_both_named():
 
     report = diagnose_step(remembering(rule), PARAMS, loss, X, T)
     assert set(report.defects) == {"not-cleared", "learning-rate-inside"}
+
+
+@pytest.mark.parametrize(("seed", "activation"), [(211, "tanh"), (213, "relu")])
+def test_an_exact_explanation_goes_before_one_that_hangs_on_the_learning_rate(seed, activation):
+    pair = ["learning-rate-inside", "not-cleared"]
+    report = zoo.faulty_step(pair, seed=seed, activation=activation).diagnose()
+    assert set(report.defects) == set(pair)
 
 
 def test_momentum_decay_and_clipping_are_noted():
