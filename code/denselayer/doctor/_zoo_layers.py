@@ -127,6 +127,7 @@ class Layer:
         self._rng = np.random.default_rng(seed)
         self.lr = LEARNING_RATE
         self._kept = self._out = self._d_x = None
+        self._queue = []
         for name, array in self.plan.draw(in_features, out_features, self._rng, dtype, self.scale).items():
             wrapped = Array(array) if self.spelling == "parameters" else array
             setattr(self, self._name(name), wrapped)
@@ -143,13 +144,15 @@ class Layer:
             x = x.copy()
         if cache == "shared":
             type(self).shared = (x, z)
+        elif cache == "queue":
+            self._queue.append((x, z))
         elif cache == "each" or self._kept is None:
             self._kept = (x, z)
         return self._in_buffer("out", out)
 
     def backward(self, d_out):
         pieces = self.plan.pieces
-        x, z = self.shared if pieces.cache == "shared" else self._kept
+        x, z = self._cached()
         d_x, grads = self.plan.backward(d_out, x, z, self._stored())
         for name, gradient in grads.items():
             before = self._gradient(name) if pieces.adds else None
@@ -159,6 +162,12 @@ class Layer:
             weight *= 1 - self.lr
         d_x = self._in_buffer("x", d_x)
         return (d_x, *grads.values()) if self.returns or self.spelling == "returned" else d_x
+
+    def _cached(self):
+        cache = self.plan.pieces.cache
+        if cache == "queue":
+            return self._queue.pop(0)
+        return self.shared if cache == "shared" else self._kept
 
     def _in_buffer(self, name, result):
         if self.plan.pieces.buffer != name:

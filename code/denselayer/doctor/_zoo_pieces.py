@@ -71,7 +71,7 @@ class Pieces:
     mixing: float = 0.0
     """How much of the mean over the rows is taken away from the output."""
     cache: str = "each"
-    """``"each"`` call, only the ``"first"``, or ``"shared"`` by all instances."""
+    """``"each"`` call, only the ``"first"``, ``"shared"`` by all instances, or a ``"queue"`` of all calls."""
     copies: bool = False
     """Whether the cache holds a copy of the input."""
     adds: bool = False
@@ -270,7 +270,7 @@ def _(pieces, rng):
 
 @fault("stale-cache", "cache", forms=KEEPING)
 def _(pieces, rng):
-    pieces.cache = ("first", "shared")[rng.integers(2)]
+    pieces.cache = ("first", "shared", "queue")[rng.integers(3)]
 
 
 @fault("input-changed", "input kept", forms=NO_LOSS)
