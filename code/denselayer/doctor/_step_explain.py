@@ -29,10 +29,10 @@ def explain(runs, step, predict):
     """Return (findings, notes, gradients at the first place or None for "cannot tell")."""
     if not any(np.any(update) for place in runs.places for update in place.updates[0].values()):
         return [Finding("cleared-too-early", runs.names)], [], _zeros(runs)
-    if is_adaptive(runs):
-        return _adaptive(runs)
     facts = Facts(runs, step, predict)
     best = _simplest(runs, facts, step)
+    if best is None and is_adaptive(runs):
+        return _adaptive(runs)
     if best is None:
         for name, slopes in other_losses(runs, step, predict):
             best = _simplest(runs, facts, step, slopes, name)
