@@ -328,6 +328,21 @@ def test_a_stale_cache_says_whose_input_it_holds():
     }
 
 
+def test_functions_that_keep_their_input_in_a_global_variable_are_named():
+    kept = {}
+
+    def forward(x, weight, bias):
+        kept["x"] = x
+        return x @ weight + bias
+
+    def backward(d_out, weight):
+        return d_out @ weight.T, kept["x"].T @ d_out, d_out.sum(axis=0)
+
+    [finding] = examine(subject_of(forward, backward))
+    assert (finding.defect, finding.where) == ("stale-cache", ("weight",))
+    assert finding.facts["other"] == "the input of a call in between"
+
+
 def test_a_changed_parameter_says_in_which_pass():
     passes = {kind: examine(subject_of(kind))[0].facts["other"] for kind in (Updating, Normalising)}
     assert passes == {Updating: "backward", Normalising: "forward"}

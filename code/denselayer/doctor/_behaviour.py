@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ._functions import FunctionSubject
 from ._report import Finding
 from ._shared import shared_weights
 
@@ -278,7 +279,9 @@ def _shared_cache(subject, first, second, right):
     if _agree(came, right) or not _agree(came, wrong):
         return []
     stale = tuple(name for name in came if not same(came[name], right[name]))
-    return [Finding("stale-cache", stale, {"other": "the input of another object of the class"})]
+    functions = isinstance(subject, FunctionSubject)
+    owner = "a call in between" if functions else "another object of the class"
+    return [Finding("stale-cache", stale, {"other": f"the input of {owner}"})]
 
 
 def _mixed_rows(subject, first, second):
