@@ -160,9 +160,10 @@ def _end(process, token):
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True)
         process.kill()
     process.wait()
-    for _ in range(5):
+    for _ in range(100):
         if not any([_kill(number) for number in _marked(token)]):
             break
+        time.sleep(0.01)
 
 
 def _marked(token):

@@ -84,6 +84,12 @@ def test_without_a_name_all_that_can_be_examined_is_and_it_is_said_what(doctor):
     ]
 
 
+def test_of_several_a_sick_one_decides_then_one_that_cannot_be_told(doctor):
+    odd = "class Odd:\n    def forward(self): pass\n    backward = forward\n"
+    assert doctor(f"{SICK}{odd}", "layer.py")[0] == 1
+    assert doctor(f"{odd}{LAYER}", "layer.py")[0] == 2
+
+
 def test_parents_of_what_can_be_examined_are_not_and_pairs_go_by_their_names(doctor):
     text = (
         f"{LAYER}class Better(Dense): pass\ndef relu(z): return z * (z > 0)\n"
