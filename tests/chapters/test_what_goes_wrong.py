@@ -9,6 +9,7 @@ import pytest
 matplotlib.use("Agg")
 
 from denselayer import doctor
+from denselayer.doctor import _runs
 from denselayer_figures import defects
 
 
@@ -61,6 +62,13 @@ def test_what_the_text_says_of_single_runs_is_true():
     gap = runs["unstable-log"]
     assert np.count_nonzero(~np.isfinite(gap.wrong)) == 1
     assert gap.wrong[-1] == pytest.approx(gap.right[-1])
+
+
+def test_the_panels_of_the_gates_have_the_activations_that_the_caption_names():
+    found = {name: _runs.SETTINGS[name].activation for name in defects.shown("gates")}
+    curved = {"gate-twice", "derivative-at-output", "derivative-at-input", "other-derivative"}
+    assert {name for name, activation in found.items() if activation == "sigmoid"} == curved
+    assert set(found.values()) == {"sigmoid", "relu"}
 
 
 def test_what_the_descriptions_say_of_the_curves_is_true():
