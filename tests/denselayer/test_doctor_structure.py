@@ -147,6 +147,39 @@ def test_gates_are_told_apart_with_activations_known_and_unknown(activation):
     assert diagnose_layer(layer(lambda self, d: self.right(d * slope(self.z)), activation)).healthy
 
 
+@pytest.mark.parametrize(
+    ("defect", "gate"),
+    [
+        ("upstream-ignored", lambda self, d: (self.z > 0) * 1.0),
+        ("activation-for-derivative", lambda self, d: d * self.a),
+        ("other-derivative", lambda self, d: d * np.where(self.z > 0, 1, 0.01)),
+        ("other-derivative", lambda self, d: d * (1 - np.tanh(self.z) ** 2)),
+    ],
+)
+def test_other_ways_to_get_a_gate_wrong_are_told_apart(defect, gate):
+    made = layer(lambda self, d: self.right(gate(self, d)), lambda z: np.maximum(z, 0))
+    report = diagnose_layer(made)
+    assert report.defects == (defect,), report
+
+
+def test_the_derivative_of_another_activation_is_named_with_both():
+    made = layer(lambda self, d: self.right(d * np.where(self.z > 0, 1, 0.2)), lambda z: np.maximum(z, 0))
+    (finding,) = diagnose_layer(made).findings
+    assert "a leaky ReLU with the slope 0.2" in finding.evidence
+    assert "applies relu" in finding.evidence
+
+
+def test_a_weight_decay_in_the_gradient_is_described():
+    def backward(self, d):
+        d_x = self.right(d)
+        self.dW = self.dW + 0.01 * self.W
+        return d_x
+
+    report = diagnose_layer(layer(backward))
+    assert report.status == "cannot tell"
+    assert "plus 0.01 times the array itself" in report.arrays[0].note
+
+
 def test_an_epsilon_of_a_hundred_millionth_is_found_under_a_known_activation():
     made = layer(lambda self, d: self.right(d * (1 - self.a**2 + 1e-5)), np.tanh)
     (finding,) = diagnose_layer(made).findings

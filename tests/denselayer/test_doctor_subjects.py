@@ -159,6 +159,13 @@ def test_what_cannot_be_run_is_said_and_never_called_healthy(given, words):
     assert words in report.notes[0]
 
 
+@pytest.mark.parametrize("name", ["q", "value", "cached"])
+def test_an_argument_without_a_telling_name_may_be_the_output(name):
+    spaces = {"np": np}
+    exec(f"def backward(d_out, {name}): return d_out * (1 - {name}**2)", spaces)
+    assert diagnose_layer(np.tanh, spaces["backward"]).healthy
+
+
 def test_an_error_that_no_input_can_cause_is_a_finding_with_its_line():
     class Misspelt(written.OutByIn):
         def forward(self, x):
@@ -167,6 +174,12 @@ def test_an_error_that_no_input_can_cause_is_a_finding_with_its_line():
     report = diagnose_layer(Misspelt)
     assert report.defects == ("crash",)
     assert "wieght" in report.findings[0].evidence and "line " in report.findings[0].evidence
+
+
+def test_a_forward_function_that_cannot_run_is_a_finding():
+    report = diagnose_layer(lambda x: x / 0 if x is None else undefined, lambda d, x: d)  # noqa: F821
+    assert report.defects == ("crash",)
+    assert "undefined" in report.findings[0].evidence
 
 
 def test_functions_that_fit_nothing_are_refused_with_advice():

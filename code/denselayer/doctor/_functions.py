@@ -8,7 +8,7 @@ import numpy as np
 
 from .._validate import complaint
 from ._objects import CannotExamineError, attempt, quietly, resized
-from ._spellings import family, is_upstream, matches, plain, positional, read_returned
+from ._spellings import family, is_upstream, matches, positional, read_returned
 
 SIZES = (4, 3, 5, 6, 7, 8)
 """Widths of the layers of a chain: input, output, and those between."""
@@ -185,10 +185,9 @@ def function_subject(forward, backward, params=None, x=None):
     if not runs:
         came = f"{_name(forward)} ran on no input that was tried ({reason or 'it returned no batch'})"
         advice = "Pass its arrays: diagnose_layer(forward, backward, params={'W': W, 'b': b}, x=x)."
-        raise CannotExamineError(
-            complaint("diagnose_layer", came, "a function of x, weight and bias", advice)
-        )
-    return max(runs, key=_shape_score)
+        message = complaint("diagnose_layer", came, "a function of x, weight and bias", advice)
+        raise CannotExamineError(message, first)
+    return _settled(max(runs, key=_shape_score), backward)
 
 
 def _name(function):
@@ -345,4 +344,30 @@ def _shape_score(subject):
     )
 
 
-__all__ = ["FunctionSubject", "function_subject", "plain", "split_output"]
+def _settled(subject, backward):
+    """For an activation: whether an argument without a telling name is the input or the output.
+
+    The one with which the backward pass is right is meant; if it is right with neither, the input.
+    """
+    names = [argument.name for argument in positional(backward) or ()]
+    roles = subject._plan[1]
+    if subject.names or "x" not in roles or family(names[roles.index("x")]):
+        return subject
+    other = subject.with_plan("out" if role == "x" else role for role in roles)
+    return other if not _follows(subject) and _follows(other) else subject
+
+
+def _follows(subject):
+    """Whether d_x is the slope of the output, by a difference along a random direction."""
+    rng = np.random.default_rng(3)
+    x, step = subject.draw_input(4, rng).astype(np.float64), 1e-5
+    way = rng.standard_normal(x.shape)
+    try:
+        up, down = (np.array(subject.clone().forward(x + sign * step * way)) for sign in (1, -1))
+        run = subject.clone()
+        d_out = rng.standard_normal(np.shape(run.forward(x)))
+        d_x = run.backward(d_out)["x"]
+        slope = float((d_out * (up - down)).sum() / (2 * step))
+        return bool(np.isclose(slope, float((d_x * way).sum()), rtol=1e-3))
+    except Exception:
+        return False

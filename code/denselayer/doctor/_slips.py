@@ -111,9 +111,13 @@ class Names:
         came = case.came.get(self.called["bias"])
         return None if came is None or came.size != case.n else came.ravel()
 
+    def d_z(self, case):
+        """The right gradient of the pre-activation."""
+        return case.d_out * self.dense.curve.slope(case.z)
+
     def truth(self, called, case):
         """The right gradient of an array, as it should be stored."""
-        d_z = case.d_out * self.dense.curve.slope(case.z)
+        d_z = self.d_z(case)
         if called == "x":
             d_x = d_z @ case.weight
             if self.layout is not None:

@@ -265,7 +265,29 @@ def _verdict(names, called, chosen, missing, cases):
     if came is None or came.shape != right.shape:
         shape = "no array" if came is None else f"the shape {came.shape}"
         return ArrayVerdict(called, "wrong", (), 0, total, f"{shape} came, {right.shape} was expected.")
-    return ArrayVerdict(called, verdict, worst_entries(came, right), total, total)
+    note = _decay(names, called, cases) if verdict == "cannot tell" else ""
+    return ArrayVerdict(called, verdict, worst_entries(came, right), total, total, note)
+
+
+def _decay(names, called, cases):
+    """A note if a gradient has a multiple of its own parameter added, as weight decay does."""
+    if called != names.called.get("weight") or names.augmented:
+        return ""
+    read, shares = names.reader("weight", turned=False), []
+    for case in cases:
+        came, (right,) = read(case), forms_of(names, "weight")[0].arrays(case, names.d_z(case))
+        if came is None:
+            return ""
+        share = float(((came - right) * case.weight).sum() / (case.weight**2).sum())
+        if np.abs(came - right - share * case.weight).max() > 1e-3 * abs(share) * np.abs(case.weight).max():
+            return ""
+        shares.append(share)
+    if np.ptp(shares) > 1e-3 * abs(shares[0]):
+        return ""
+    return (
+        f"what came is the right gradient plus {shares[0]:.4g} times the array itself, as weight decay adds "
+        "it; the forward pass has no such term."
+    )
 
 
 def _shown(names, called, cases, verdict):
