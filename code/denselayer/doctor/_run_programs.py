@@ -3,6 +3,8 @@
 import numpy as np
 
 from . import zoo
+from ._zoo_layers import Plan, layer_class
+from ._zoo_pieces import FAULTS, Pieces
 
 SAMPLES = 64
 UNITS = 4
@@ -30,9 +32,8 @@ def program(setting, defects):
 
     ``defects`` has one id, or none for the right program.
     """
-    return {"layers": _layers, "loss": _layers, "step": _step, "tied": _tied}[setting.program](
-        setting, defects
-    )
+    make = {"layers": _layers, "loss": _layers, "step": _step, "tied": _tied}[setting.program]
+    return make(setting, defects)
 
 
 def _layers(setting, defects):
@@ -58,18 +59,16 @@ def _of_input(returned):
 
 
 def _two_layers(setting, defects):
-    """A layer with the activation and one without, as the zoo makes them."""
+    """A layer with the activation and one without, of the pieces of the zoo."""
     for seed, activation in enumerate((setting.activation, "identity")):
         here = defects if seed == 0 or setting.faulty == "both" else ()
         updating = here == ("parameter-changed",)
-        made = zoo.faulty(
-            () if updating else here,
-            in_features=UNITS,
-            out_features=UNITS,
-            activation=activation,
-            spelling="book",
-            seed=setting.seed,
-        ).subject
+        pieces = Pieces()
+        for defect in () if updating else here:
+            FAULTS[defect].install(pieces, np.random.default_rng(setting.seed))
+            for name, piece in setting.pieces:
+                setattr(pieces, name, piece)
+        made = layer_class(Plan(pieces, activation, "out_in"), "book", UNITS, UNITS)
         yield (_updating(made, setting.lr) if updating else made)(UNITS, UNITS, np.float64, seed)
 
 
