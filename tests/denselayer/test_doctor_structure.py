@@ -101,11 +101,11 @@ def scaled(weight=1.0, bias=1.0, x=1.0, **attributes):
         (scaled(weight=0.1, bias=0.1, lr=0.1), [("learning-rate-inside", {"factor": 0.1, "other": 0.1})]),
         (scaled(weight=lambda n: 1 / n), [("weight-averaged", {"n": 5, "factor": 0.2})]),
         (scaled(bias=lambda n: n), [("bias-times-batch", {"n": 5, "factor": 5.0})]),
-        (scaled(x=lambda n: 1 / n), [("factor", {"factor": "1 / n"})]),
+        (scaled(x=lambda n: 1 / n), [("factor", {"factor": "1 / n (n is the number of rows)"})]),
         (scaled(weight=lambda n: 1 / (2 * n), bias=lambda n: 1 / n), ["all-averaged", "factor-two"]),
         (scaled(weight=-3.0), ["sign-flipped", "factor"]),
         (scaled(weight=-1.0, bias=-1.0, x=-1.0), [("sign-flipped", {})]),
-        (scaled(weight=lambda n: 1 / n**2), [("factor", {"factor": "1 / n**2"})]),
+        (scaled(weight=lambda n: 1 / n**2), [("factor", {"factor": "1 / n**2 (n is the number of rows)"})]),
     ],
 )
 def test_factors_are_told_by_how_they_follow_the_batch(made, found):
@@ -124,7 +124,10 @@ def test_a_mean_over_all_entries_is_told_from_one_over_the_rows():
         return d_x
 
     (finding,) = diagnose_layer(layer(backward)).findings
-    assert (finding.defect, finding.facts["factor"]) == ("factor", "1 / (n * out_features)")
+    assert (finding.defect, finding.facts["factor"]) == (
+        "factor",
+        "1 / (n * out_features) (n is the number of rows)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,6 +188,19 @@ def test_an_epsilon_of_a_hundred_millionth_is_found_under_a_known_activation():
     (finding,) = diagnose_layer(made).findings
     assert finding.defect == "epsilon-in-derivative"
     assert finding.facts["factor"] == pytest.approx(1e-5, rel=1e-3)
+
+
+def test_the_batch_size_is_blamed_only_if_every_single_sample_is_right():
+    def first_row(self, d):
+        d_x = self.right(d)
+        self.dW = np.outer(self.x[0], d[0])
+        return d_x
+
+    def by_chance(self, d):
+        return self.right(d * ((d > 0) if len(d) > 1 or self.x[0, 0] > -0.5 else (self.z > 0)))
+
+    assert diagnose_layer(layer(first_row)).defects == ("batch-size-hides",)
+    assert "batch-size-hides" not in diagnose_layer(layer(by_chance, lambda z: np.maximum(z, 0))).defects
 
 
 def test_a_gate_that_one_array_forgets_is_named_for_that_array():

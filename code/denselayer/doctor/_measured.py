@@ -298,7 +298,9 @@ def _named(name, explanation, last, context):
     elif power == 1 and kind == "bias":
         yield Finding("bias-times-batch", (name,), facts)
     elif power:
-        yield Finding("factor", (name,), {"factor": str(type(law)(1.0, law.powers))})
+        words = str(type(law)(constant, law.powers))
+        yield Finding("factor", (name,), {"factor": f"{words} (n is the number of rows)"})
+        return
     if abs(constant - 1) > 1e-4:
         defect, facts = name_constant(constant, context.rates())
         yield Finding(defect, (name,), facts)

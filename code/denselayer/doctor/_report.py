@@ -89,6 +89,9 @@ class Finding:
     @property
     def change(self) -> str:
         """What to change."""
+        factor = self.facts.get("factor")
+        if self.defect == "factor" and isinstance(factor, str):
+            return self._say("Remove the factor {factor} from the gradient of {where}.")
         return self._say(DEFECTS[self.defect].change)
 
     def _say(self, template):

@@ -9,6 +9,8 @@ from ._wording import formulas
 
 TWO = (2.0, 0.5)
 CLOSE = 1e-3
+WORDS = {"identity": "no activation", "the activation": "its own activation"}
+"""What to call activations that have no name."""
 
 
 class Names:
@@ -193,28 +195,25 @@ def _other(names, explanation):
         below = explanation.epsilon + float(names.dense.curve.slope(-1.0))
         other = f"a leaky ReLU with the slope {below:.3g}"
     expected = names.dense.curve.name.replace("_", " ")
-    return {"other": other, "expected": "no activation" if expected == "identity" else expected}
+    return {"other": other, "expected": WORDS.get(names.dense.curve.name, expected)}
 
 
 def _factors(names, piece, law, chosen, shown):
     """Yield what a factor is called: an average, a learning rate, a two, or a constant."""
-    constant = abs(law.constant)
+    constant, power = abs(law.constant), law.powers[0]
     rest = abs(constant - 1) > CLOSE / 10
-    if law.powers[1:] != (0, 0) or abs(law.powers[0]) > 1:
-        yield "factor", {"factor": str(type(law)(constant, law.powers))}
+    averaged, bias = _averaged(chosen), chosen.get("bias")
+    alone = piece == "weight" and (not names.layout.has_bias or (bias is not None and bias.silent))
+    everywhere = {"weight", "bias"} <= averaged or alone
+    named = everywhere or piece in ("weight", "bias") if power == -1 else piece == "bias"
+    if law.powers[1:] != (0, 0) or abs(power) > 1 or (power and not named):
+        yield "factor", {"factor": f"{type(law)(constant, law.powers)} (n is the number of rows)"}
         return
-    facts = {"n": shown.n, "factor": _plain(float(shown.n) ** law.powers[0])}
-    if law.powers[0] == -1:
-        averaged, bias = _averaged(chosen), chosen.get("bias")
-        alone = piece == "weight" and (not names.layout.has_bias or (bias is not None and bias.silent))
-        if {"weight", "bias"} <= averaged or alone:
-            yield "all-averaged", facts
-        elif piece in ("weight", "bias"):
-            yield f"{piece}-averaged", facts
-        else:
-            yield "factor", {"factor": "1 / n"}
-    elif law.powers[0] == 1:
-        yield ("bias-times-batch", facts) if piece == "bias" else ("factor", {"factor": "n"})
+    facts = {"n": shown.n, "factor": _plain(float(shown.n) ** power)}
+    if power == -1:
+        yield ("all-averaged" if everywhere else f"{piece}-averaged"), facts
+    elif power == 1:
+        yield "bias-times-batch", facts
     if rest:
         yield name_constant(constant, learning_rates(names.subject))
 

@@ -87,7 +87,8 @@ def _wrong(names, defect, piece, facts):
     if defect in ("weight-transposed", "input-weight-transposed"):
         return _code(names, piece, OTHER_STORAGE[names.layout.storage])
     if defect in ("factor", "factor-two", "learning-rate-inside"):
-        return f"{right} * {factor}" if isinstance(factor, str) else f"{factor:.6g} * {right}"
+        words = str(factor).partition(" (")[0]
+        return f"{right} * {words}" if isinstance(factor, str) else f"{factor:.6g} * {right}"
     return {
         "all-averaged": f"{right} / n",
         "weight-averaged": f"{right} / n",
