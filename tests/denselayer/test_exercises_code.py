@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from denselayer import exercises as ex
+from denselayer.doctor import DEFECTS, ArrayVerdict, Finding, Report
 from denselayer.exercises import Case, Code, Fault, Property, Refuses, Slip, Values
+from denselayer.exercises._doctored import GENERAL, NO_CAUSE
 from tests.denselayer import exercise_cells as cells
 
 
@@ -278,6 +280,105 @@ def test_a_slip_that_explains_every_case_is_named():
 def test_a_slip_that_explains_only_some_cases_is_not_named():
     feedback = written("return x @ weight.T * (2 if len(x) == 1 else 3)", SLIPS)
     assert (feedback.finding, feedback.headline) == ("", "The values are wrong.")
+
+
+FACTS = {"factor": 3.0, "shape": (1, 2), "expected": (2, 1), "n": 2, "other": "another"}
+
+
+def found(*defects, where=("weight",), formulas=("", ""), **of_report):
+    """A report with these findings."""
+    findings = tuple(Finding(defect, where, FACTS, formulas) for defect in defects)
+    return Report("a layer", of_report.pop("arrays", ()), findings, **of_report)
+
+
+def seen_by(report, first=False, **of_values):
+    """The feedback to doubled values, if the doctor gives this report and a slip fits."""
+    slip = Slip("doubled", lambda x, weight: 2 * x @ weight.T, "All is doubled.", first=first)
+    checks = [Values(layers, product, slips=(slip,), doctor=lambda f: report, **of_values)]
+    return written("return 2 * x @ weight.T", exercise(checks))
+
+
+def tripled(report):
+    """The feedback to values that no slip explains."""
+    checks = [Values(layers, product, doctor=lambda f: report)]
+    return written("return 3 * x @ weight.T", exercise(checks))
+
+
+def test_a_mistake_that_the_doctor_names_is_told_before_a_slip():
+    feedback = seen_by(found("weight-transposed"))
+    assert feedback.finding == "weight-transposed"
+    assert feedback.headline.startswith("The gradient of weight is the transpose of the measured one")
+    assert feedback.details[0] == "The values are wrong."
+    assert feedback.details[1].startswith("Change: A gradient has the shape of its parameter, here (2, 1).")
+    assert feedback.example
+
+
+@pytest.mark.parametrize("defect", GENERAL)
+def test_a_slip_that_fits_is_told_before_what_is_only_general(defect):
+    assert seen_by(found(defect)).finding == "doubled"
+    assert tripled(found(defect)).finding == defect
+
+
+def test_a_slip_is_told_where_the_doctor_cannot_tell():
+    assert seen_by(Report("a layer", (ArrayVerdict("weight", "cannot tell"),))).finding == "doubled"
+    assert tripled(Report("a layer", (ArrayVerdict("weight", "cannot tell"),))).finding == ""
+
+
+def test_a_slip_is_told_where_the_doctor_explains_only_a_part():
+    arrays = ArrayVerdict("weight", "wrong"), ArrayVerdict("bias", "cannot tell")
+    assert seen_by(found("weight-averaged", arrays=arrays)).finding == "doubled"
+    assert seen_by(found("weight-averaged", arrays=arrays[:1])).finding == "weight-averaged"
+    assert tripled(found("weight-averaged", arrays=arrays)).finding == "weight-averaged"
+
+
+def test_a_slip_that_knows_more_than_the_doctor_is_told_first():
+    assert seen_by(found("weight-averaged"), first=True).finding == "doubled"
+
+
+def test_what_names_a_mistake_is_told_before_what_is_general_in_one_feedback():
+    feedback = seen_by(found("factor", "weight-averaged"))
+    assert feedback.finding == "weight-averaged"
+    assert any(detail.startswith("The gradient of weight is 3 times") for detail in feedback.details)
+
+
+@pytest.mark.parametrize("defect", [*NO_CAUSE, "crash", "random", "memory"])
+def test_a_finding_that_is_no_cause_of_wrong_values_is_not_told(defect):
+    assert seen_by(found(defect)).finding == "doubled"
+    assert tripled(found(defect)).finding == ""
+
+
+def test_a_doctor_who_could_not_examine_an_answer_says_nothing():
+    for report in (None, found("weight-averaged", failed=True)):
+        assert tripled(report).finding == ""
+
+
+def test_what_goes_wrong_with_the_arguments_of_the_doctor_is_not_told():
+    checks = [Values(layers, product, doctor=lambda f: f(np.ones((1, 2)), np.ones((1, 3))))]
+    assert written("return 2 * x @ weight.T", exercise(checks)).headline == "The values are wrong."
+
+
+def test_what_an_answer_prints_to_the_doctor_is_not_shown(capsys):
+    checks = [Values(layers, product, doctor=lambda f: f(np.ones((9, 2)), np.ones((1, 2))) and None)]
+    written("if len(x) == 9:\n    print('to the doctor')\n    return None\nreturn 2 * x @ weight.T", exercise(checks))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_formula_is_told_only_if_it_is_the_one_that_was_computed():
+    known = seen_by(found("gate-missing", formulas=("d_z = d_out", "d_z = d_out * slope(z)")))
+    assert known.details[1] == "It computed: d_z = d_out"
+    assert not any("computed" in detail for detail in seen_by(found("gate-missing")).details)
+
+
+def test_the_doctor_speaks_in_the_names_of_the_exercise():
+    report = found("gate-missing", where=("x",), formulas=("d_z = d_out", ""))
+    feedback = seen_by(report, words={"x": "z", "d_out": "d_a"})
+    assert feedback.headline.endswith("this shows in z.")
+    assert feedback.details[1] == "It computed: d_z = d_a"
+
+
+def test_what_is_general_and_what_is_no_cause_are_defects_of_the_table():
+    assert set(GENERAL) | set(NO_CAUSE) <= set(DEFECTS)
+    assert not set(GENERAL) & set(NO_CAUSE)
 
 
 def test_a_slip_that_looks_right_in_every_case_says_nothing():

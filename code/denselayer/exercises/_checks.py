@@ -38,12 +38,15 @@ class Slip:
             ``output``).
         says: one sentence for the student.
         output: the name of the result that it concerns; empty for all.
+        first: whether it knows more than the doctor, who would call it by the name of another mistake with
+            the same numbers, or in words that say less.
     """
 
     name: str
     formula: Callable
     says: str
     output: str = ""
+    first: bool = False
 
 
 class Case:

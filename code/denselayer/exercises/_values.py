@@ -1,7 +1,5 @@
 """The check of a code exercise that compares results with those of a reference, case by case."""
 
-import contextlib
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from ._checks import Case, Fault, Slip, called
 from ._compare import close, numeric, same, shape_of
+from ._doctored import Diagnosis, diagnosis, told
 from ._show import LARGEST, listed, shown, size
 
 
@@ -30,8 +29,9 @@ class Values:
         rtol, atol: how far a value may be off; relative to the largest entry of the result.
         keeps_dtype: whether float32 arguments must give float32 results; a case more is then tried.
         may_change: names of arguments that the function is allowed to change in place.
-        doctor: a function of the student's function that gives a `doctor.Report`; it is asked when values
-            are wrong.
+        doctor: a function of the student's function that gives a `doctor.Report`, or None; it is asked when
+            values are wrong.
+        words: names that the doctor uses, in those of the exercise, such as ``{"x": "z"}``.
         tidy: makes a result comparable, such as sorting what has no order.
     """
 
@@ -46,6 +46,7 @@ class Values:
     keeps_dtype: bool = False
     may_change: tuple[str, ...] = ()
     doctor: Callable | None = None
+    words: dict = field(default_factory=dict)
     tidy: Callable = _as_it_is
 
     def examine(self, answer) -> Fault | None:
@@ -222,16 +223,17 @@ class Values:
         return "\n".join(lines)
 
     def _named_mistake(self, fault, function, pairs):
-        """Name the mistake if a known wrong way gives the student's results in every case."""
-        if self.doctor and fault.status == "values":
-            named = _ask(self.doctor, function, fault)
-            if named:
-                return named
-        for slip in self.slips:
-            if self._fits(slip, pairs):
-                details = (fault.headline, *fault.details)
-                return Fault(fault.status, slip.says, details, fault.example, slip.name)
-        return fault
+        """Name the mistake: by the doctor if it names what is wrong, else by a slip that fits every case.
+
+        A slip goes first if it says so, if the doctor has only something general to say, or if the doctor
+        leaves a wrong result without an explanation.
+        """
+        asked = self.doctor is not None and fault.status == "values"
+        found = diagnosis(self.doctor, function) if asked else Diagnosis()
+        slip = next((slip for slip in self.slips if self._fits(slip, pairs)), None)
+        if slip and (slip.first or not found.named or not found.whole):
+            return Fault(fault.status, slip.says, (fault.headline, *fault.details), fault.example, slip.name)
+        return told(found, fault, self.words) if found.named or found.general else fault
 
     def _fits(self, slip, pairs):
         telling = False
@@ -249,19 +251,6 @@ class Values:
                     return False
                 telling = telling or not self._close(value, expected[name])
         return telling
-
-
-def _ask(doctor, function, fault):
-    """What the gradient doctor says of a student's function, if it names a defect."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        report = doctor(function)
-    if not report.findings:
-        return None
-    first, *others = report.findings
-    details = [fault.headline, *fault.details, f"It computed: {first.computed}", f"Change: {first.change}"]
-    for other in others:
-        details += [other.evidence, f"It computed: {other.computed}", f"Change: {other.change}"]
-    return Fault("values", first.evidence, tuple(details), fault.example, first.defect)
 
 
 def _side_by_side(theirs, right):

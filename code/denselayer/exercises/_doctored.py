@@ -1,0 +1,80 @@
+"""What the gradient doctor says of an answer with wrong values: which findings are told, and how."""
+
+import contextlib
+import io
+import re
+from dataclasses import dataclass
+
+from ..doctor import DEFECTS
+from ._checks import Fault
+
+GENERAL = ("factor", "factor-two", "sign-flipped", "gradient-zero", "wrong-shape", "not-finite")
+"""Findings that say how far a result is off and not where that comes from: a slip that fits is told first."""
+NO_CAUSE = (
+    "batch-size-hides",
+    "float32-arithmetic",
+    "input-changed",
+    "upstream-changed",
+    "parameter-changed",
+    "view-kept",
+    "bias-grown",
+)
+"""Findings that are no cause of wrong values in one call, or none for sure."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What may be told of a report.
+
+    ``named`` are the findings that name a mistake and ``general`` the others; ``whole`` says that nothing
+    that is wrong was left without an explanation.
+    """
+
+    named: tuple = ()
+    general: tuple = ()
+    whole: bool = False
+
+
+def diagnosis(doctor, function) -> Diagnosis:
+    """Let a doctor examine the function of a student.
+
+    The doctor calls it with arguments of its own, and whatever goes wrong there says nothing about the cases
+    of the exercise.
+
+    >>> diagnosis(lambda function: function(), lambda: 1 / 0)
+    Diagnosis(named=(), general=(), whole=False)
+    """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            report = doctor(function)
+    except (Exception, SystemExit):  # whatever a student's function does with other arguments
+        return Diagnosis()
+    if report is None or report.failed:
+        return Diagnosis()
+    causes = [one for one in report.findings if one.defect not in NO_CAUSE and not _is_of_a_file(one)]
+    explained = {name for finding in causes for name in finding.where}
+    return Diagnosis(
+        named=tuple(one for one in causes if one.defect not in GENERAL),
+        general=tuple(one for one in causes if one.defect in GENERAL),
+        whole=all(one.verdict != "cannot tell" or one.name in explained for one in report.arrays),
+    )
+
+
+def _is_of_a_file(finding):
+    return DEFECTS[finding.defect].group == "files"
+
+
+def told(diagnosis, fault, words) -> Fault:
+    """The fault with what the doctor says of it; ``words`` map the doctor's names to the exercise's."""
+    findings = (*diagnosis.named, *diagnosis.general)
+    details = [fault.headline, *fault.details]
+    for number, finding in enumerate(findings):
+        computed = [f"It computed: {finding.computed}"] if finding.formulas[0] else []
+        lines = [finding.evidence] * bool(number) + computed + [f"Change: {finding.change}"]
+        details += [_in(words, line) for line in lines]
+    first = findings[0]
+    return Fault("values", _in(words, first.evidence), tuple(details), fault.example, first.defect)
+
+
+def _in(words, text):
+    return re.sub(r"\w+", lambda word: words.get(word.group(), word.group()), text)
