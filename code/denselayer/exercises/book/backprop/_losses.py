@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from denselayer.doctor import diagnose_loss
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
 
 
@@ -221,6 +222,22 @@ def from_logarithms(scores, classes):
     return -np.sum(wanted * log_p) / len(scores), (np.exp(log_p) - wanted) / len(scores)
 
 
+def of_right_loss(scores, classes):
+    return from_logarithms(scores, classes)[0]
+
+
+def gradient_alone(cross_entropy):
+    """The report on the gradient, where the loss that comes with it is right."""
+    case = scores()[4]
+    if not np.isclose(cross_entropy(*case.fresh())[0], of_right_loss(*case.fresh())):
+        return None
+
+    def gradient(scores, classes):
+        return cross_entropy(scores, classes)[1]
+
+    return diagnose_loss(of_right_loss, gradient, targets="labels")
+
+
 def probabilities(scores):
     return np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
 
@@ -314,6 +331,7 @@ def cross_entropy(scores, classes):
             from_logarithms,
             returns=("loss", "d_scores"),
             gradient_of={"d_scores": "scores"},
+            doctor=gradient_alone,
             slips=(
                 Slip(
                     "summed-not-averaged",
@@ -335,6 +353,7 @@ def cross_entropy(scores, classes):
                     "`d_scores` holds the probabilities: 1 is still to be subtracted at the right class of"
                     " each row.",
                     output="d_scores",
+                    first=True,
                 ),
                 Slip(
                     "sign-flipped",
@@ -405,7 +424,7 @@ def cross_entropy(scores, classes):
         Wrong(
             "divided by the number of entries",
             [LOG_P, LOSS.replace("/= len(scores)", "/= scores.size")],
-            finding="divided by all entries",
+            finding="other-loss",
         ),
         Wrong(
             "whole columns",

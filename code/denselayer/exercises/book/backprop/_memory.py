@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 
 from denselayer import nn
+from denselayer.doctor import diagnose
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
 from denselayer.exercises._running import calls_run
 
@@ -77,6 +78,26 @@ def biggest(chain, every, more):
     """A wrong count of inputs: ``more`` of the number of segments, and the longest segment."""
     segments, longest = -(-len(chain) // every), min(every, len(chain))
     return {"kept": segments, "segment": longest, "all": len(chain)}[more]
+
+
+def weights_alone(keep, *every):
+    """The report on the weight gradients of a chain of five layers."""
+    d_end, x, chain, _ = chains()[4].fresh()
+    biases = [bias for _, bias in chain]
+
+    def pairs(params):
+        return list(zip(params.values(), biases, strict=True))
+
+    def loss(params):
+        h = x
+        for weight, bias in pairs(params):
+            h = np.tanh(h @ weight.T + bias)
+        return np.sum(d_end * h)
+
+    def grads(params):
+        return dict(zip(params, keep(d_end, x, pairs(params), *every)[0], strict=True))
+
+    return diagnose(loss, {f"weight {at}": weight for at, (weight, _) in enumerate(chain, 1)}, grads)
 
 
 def products_counted(keep_all, keep_some):
@@ -173,6 +194,7 @@ def keep_some(d_end, x, chain, every):
             all_kept,
             name="keep_all",
             returns=("d_weights", "products", "most"),
+            doctor=weights_alone,
             slips=(
                 ORDER,
                 Slip(
@@ -200,6 +222,7 @@ def keep_some(d_end, x, chain, every):
             some_kept,
             name="keep_some",
             returns=("d_weights", "products", "most"),
+            doctor=lambda keep_some: weights_alone(keep_some, 3),
             slips=(
                 ORDER,
                 Slip(

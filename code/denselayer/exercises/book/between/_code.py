@@ -3,6 +3,7 @@
 import numpy as np
 
 from denselayer import functional as F
+from denselayer.doctor import diagnose_layer
 from denselayer.exercises import Case, Code, Slip, Values, Wrong
 
 
@@ -202,6 +203,8 @@ def elu_backward(d_out, z):
             lambda d_out, z: d_out * _elu_slope(z),
             name="elu_backward",
             gradient_of={"": "z"},
+            doctor=lambda backward: diagnose_layer(_elu, backward),
+            words={"x": "z"},
             slips=(
                 Slip(
                     "value in place of slope",
@@ -217,19 +220,7 @@ def elu_backward(d_out, z):
                     "relu gate",
                     lambda d_out, z: d_out * (z > 0),
                     "Below 0 the slope is taken as 0, as behind a ReLU; it is e^z.",
-                ),
-                Slip(
-                    "no upstream", lambda d_out, z: _elu_slope(z), "The upstream gradient d_out is left out."
-                ),
-                Slip(
-                    "no slope",
-                    lambda d_out, z: d_out,
-                    "d_out comes back as it was: below 0 it has to be multiplied by e^z.",
-                ),
-                Slip(
-                    "slope at the output",
-                    lambda d_out, z: d_out * _elu_slope(_elu(z)),
-                    "Below 0 the slope is taken at the output: it is e^z, with the pre-activation z.",
+                    first=True,
                 ),
                 Slip(
                     "value above",
@@ -270,12 +261,12 @@ def elu_backward(d_out, z):
             [ELU_RIGHT[0], "return d_out * np.where(d_out > 0, 1.0, np.exp(np.minimum(z, 0)))"],
             finding="gate on upstream",
         ),
-        Wrong("d_out as it is", [ELU_RIGHT[0], "return d_out"], finding="no slope"),
+        Wrong("d_out as it is", [ELU_RIGHT[0], "return d_out"], finding="gate-missing"),
         Wrong("a ReLU's gate", [ELU_RIGHT[0], "return d_out * (z > 0)"], finding="relu gate"),
         Wrong(
             "forgets the upstream gradient",
             [ELU_RIGHT[0], "return np.where(z > 0, 1.0, np.exp(np.minimum(z, 0)))"],
-            finding="no upstream",
+            finding="upstream-ignored",
         ),
         Wrong(
             "multiplies by a gate",

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from denselayer.doctor import diagnose_step
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
 
 
@@ -115,6 +116,22 @@ def descent(w1, w2, steps, lr, *, sign=1.0, first="both", again=False, factors="
     return w1, w2
 
 
+def one_step(descend):
+    """The report on one step from any weights, if a learning rate of 0 moves none; there is no batch."""
+    if descend(0.5, 0.4, 1, 0.0) != (0.5, 0.4):
+        return None
+
+    def step(params, x, t, lr):
+        moved = descend(float(params["w1"]), float(params["w2"]), 1, lr)
+        return dict(zip(("w1", "w2"), map(np.asarray, moved), strict=True))
+
+    def loss(params, x, t):
+        return float((params["w2"] * params["w1"] + 1) ** 2 / 2)
+
+    rows = np.ones((6, 1))
+    return diagnose_step(step, {"w1": np.array(0.5), "w2": np.array(0.4)}, loss, rows, rows)
+
+
 STEPS = "for _ in range(steps):\n    e = w2 * w1 + 1\n    w1, w2 = w1 - lr * e * w2, w2 - lr * e * w1"
 SADDLE = Code(
     "between-saddle",
@@ -131,21 +148,19 @@ def descend(w1, w2, steps, lr):
             starts,
             descent,
             returns=("w1", "w2"),
+            doctor=one_step,
             slips=(
                 Slip(
                     "second step from the moved weight",
                     lambda *case: descent(*case, first="w1"),
                     "The step of w2 uses the w1 that has already moved; both gradients belong to one point.",
+                    first=True,
                 ),
                 Slip(
                     "first step from the moved weight",
                     lambda *case: descent(*case, first="w2"),
                     "The step of w1 uses the w2 that has already moved; both gradients belong to one point.",
-                ),
-                Slip(
-                    "error anew",
-                    lambda *case: descent(*case, first="w1", again=True),
-                    "The error is computed anew after w1 has moved; both gradients belong to one point.",
+                    first=True,
                 ),
                 Slip(
                     "own weight",

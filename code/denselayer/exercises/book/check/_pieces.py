@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from denselayer.doctor import diagnose
 from denselayer.exercises import Case, Code, Slip, Values, Wrong
 
 
@@ -78,6 +79,19 @@ def _plus_the_parameters(params, pieces, loss_and_grads):
     return loss, {name: grad + params[name] / _rows(pieces) for name, grad in grads.items()}
 
 
+def gradients_alone(accumulate):
+    """The report on the gradients at several parameters, where the loss that comes with them is right."""
+    params, pieces, loss_and_grads = batches()[-1].fresh()
+
+    def loss(params):
+        return one_batch(params, pieces, loss_and_grads)[0]
+
+    if not np.isclose(accumulate(params, pieces, loss_and_grads)[0], loss(params)):
+        return None
+    grads = lambda params: accumulate(params, pieces, loss_and_grads)[1]  # noqa: E731
+    return diagnose(loss, params, grads, batch_size=_rows(pieces))
+
+
 def named(result):
     """Loss and gradients side by side, so that a message can name them."""
     if not isinstance(result, tuple | list) or len(result) != 2 or not isinstance(result[1], dict):
@@ -134,6 +148,7 @@ def accumulate(params, pieces, loss_and_grads):
             one_batch,
             returns=("loss", "grads['weight']", "grads['bias']"),
             tidy=named,
+            doctor=gradients_alone,
             slips=(
                 Slip(
                     "mean of means",
@@ -145,12 +160,6 @@ def accumulate(params, pieces, loss_and_grads):
                     "divided by pieces",
                     _over_pieces,
                     "The sums are divided by the number of pieces; divide by the number of rows.",
-                ),
-                Slip(
-                    "gradient of the sum",
-                    _sum_of_gradients,
-                    "The loss is divided by the rows and its gradients are not: these are the gradients of"
-                    " the sum.",
                 ),
                 Slip(
                     "nothing divided",
@@ -194,7 +203,7 @@ def accumulate(params, pieces, loss_and_grads):
             [SUMS.replace("count += len(x)", "count += 1"), MEANS],
             finding="divided by pieces",
         ),
-        Wrong("forgets the gradients", [SUMS, "return total / count, sums"], finding="gradient of the sum"),
+        Wrong("forgets the gradients", [SUMS, "return total / count, sums"], finding="summed-not-averaged"),
         Wrong(
             "forgets the loss",
             [SUMS, MEANS.replace("total / count", "total")],

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from denselayer.doctor import diagnose
 from denselayer.exercises import Case, Code, Slip, Values, Wrong
 
 
@@ -304,6 +305,16 @@ def slopes_of_the_loss(w, x, t):
     return np.sum(rows, axis=0)[np.newaxis] / len(x)
 
 
+def of_seven_rows(gradient):
+    """The report on the gradient at several weights, for the last of the layers."""
+    w, x, t = linear_layers()[-1].fresh()
+
+    def loss(params):
+        return np.mean((x @ params["w"].T - t) ** 2)
+
+    return diagnose(loss, {"w": w}, lambda params: {"w": gradient(params["w"], x, t)}, batch_size=len(x))
+
+
 def _scaled(factor):
     return lambda w, x, t: factor(x) * slopes_of_the_loss(w, x, t)
 
@@ -393,16 +404,12 @@ def gradient(w, x, t):
             slopes_of_the_loss,
             name="gradient",
             gradient_of={"": "w"},
+            doctor=of_seven_rows,
             slips=(
                 Slip(
                     "no 2",
                     _scaled(lambda x: 0.5),
                     "The 2 of the squared error is missing.",
-                ),
-                Slip(
-                    "sum over rows",
-                    _scaled(len),
-                    "This is the gradient of the sum over the rows; the loss is the mean: divide by N.",
                 ),
                 Slip(
                     "no 2, sum over rows",
@@ -413,11 +420,6 @@ def gradient(w, x, t):
                     "sign",
                     _scaled(lambda x: -1),
                     "The sign is wrong: the error is the output minus the target.",
-                ),
-                Slip(
-                    "divided twice",
-                    _scaled(lambda x: 1 / len(x)),
-                    "This is divided by N twice: `F.mse_loss_backward` has the 1/N already.",
                 ),
             ),
         ),
@@ -455,11 +457,15 @@ def gradient(w, x, t):
             finding="sign",
         ),
         Wrong("forgets the 2", [HESSIAN_TIMES, "return (x @ w.T - t).T @ x / len(x)"], finding="no 2"),
-        Wrong("forgets the mean", [HESSIAN_TIMES, "return 2 * (x @ w.T - t).T @ x"], finding="sum over rows"),
+        Wrong(
+            "forgets the mean",
+            [HESSIAN_TIMES, "return 2 * (x @ w.T - t).T @ x"],
+            finding="summed-not-averaged",
+        ),
         Wrong(
             "divides again",
             [HESSIAN_TIMES, GRADIENT.replace(".d_weight", ".d_weight / len(x)")],
-            finding="divided twice",
+            finding="averaged-twice",
         ),
         Wrong(
             "weights as a column",

@@ -4,6 +4,7 @@ import statistics
 
 import numpy as np
 
+from denselayer.doctor import diagnose_layer
 from denselayer.exercises import Case, Code, Slip, Values, Wrong
 
 
@@ -64,6 +65,15 @@ def gates():
         Case(d_out=np.array([-3.0, 5.0]), z=np.array([0.0, 2.0]), other=np.array([1.0, 2.0])),
         Case(d_out=rng.integers(-4, 5, 40).astype(float), z=z, other=rng.permutation(z)),
     ]
+
+
+def at_one_place(same_gate):
+    """The report on the gradient where both places are the same."""
+
+    def forward(z):
+        return np.maximum(z, 0.0)
+
+    return diagnose_layer(forward, lambda d_out, z: same_gate(d_out, z, z)[0])
 
 
 FLIPPING = [
@@ -137,6 +147,8 @@ def same_gate(d_out, z, other):
             lambda d_out, z, other: (np.where(z > 0, d_out, 0.0), np.where(z > 0, d_out, 0.0)),
             name="same_gate",
             returns=("gradient at z", "gradient at other"),
+            doctor=at_one_place,
+            words={"x": "z"},
             slips=(
                 Slip(
                     "two gates",
@@ -147,11 +159,6 @@ def same_gate(d_out, z, other):
                     "gate of other",
                     lambda d_out, z, other: (d_out * (other > 0), d_out * (other > 0)),
                     "Both gradients take the gate of `other`; the gate of the first, z, is asked.",
-                ),
-                Slip(
-                    "no gate",
-                    lambda d_out, z, other: (d_out, d_out),
-                    "No gate is applied: where z is not above 0, the gradient is 0.",
                 ),
                 Slip(
                     "gate open at 0",
@@ -188,7 +195,7 @@ def same_gate(d_out, z, other):
             [FLIPPING[0], "return d_out * (z > 0), d_out * (other > 0)"],
             finding="two gates",
         ),
-        Wrong("no gate", [FLIPPING[0], "return d_out, d_out"], finding="no gate"),
+        Wrong("no gate", [FLIPPING[0], "return d_out, d_out"], finding="gate-missing"),
         Wrong("opens at 0", [FLIPPING[0], FLIPPING[1].replace("z > 0", "z >= 0")], finding="gate open at 0"),
     ],
 )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from denselayer import functional as F
+from denselayer.doctor import diagnose
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
 from denselayer.exercises._allocated import peak_bytes
 
@@ -269,6 +270,18 @@ def _mean(words, d_out, table):
     return with_one_hot(words, d_out, table)[0] / counts[:, None].astype(d_out.dtype)
 
 
+def of_looked_up_rows(table_gradient):
+    """The report on the gradient of a table whose rows are looked up with weights."""
+    words, d_out, table = look_ups()[3].fresh()
+
+    def loss(params):
+        return np.sum(d_out * params["table"][words])
+
+    return diagnose(
+        loss, {"table": table}, lambda params: {"table": table_gradient(words, d_out, params["table"])[0]}
+    )
+
+
 def _in_order(result):
     """The result as it is; a set of words has no order to compare."""
     if isinstance(result, tuple | list) and any(isinstance(part, set) for part in result):
@@ -306,6 +319,7 @@ def table_gradient(words, d_out, table):
             returns=("d_table", "untouched"),
             tidy=_in_order,
             gradient_of={"d_table": "table"},
+            doctor=of_looked_up_rows,
             keeps_dtype=True,
             slips=(
                 Slip(

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from denselayer import functional as F
+from denselayer.doctor import diagnose_loss
 from denselayer.exercises import Case, Code, Fault, Property, Slip, Values, Wrong
 
 
@@ -253,6 +254,12 @@ def smoothed(scores, targets, keep=0.9, spread=0.1, divide=True):
     return gradient / len(scores) if divide else gradient
 
 
+def smoothed_loss(scores, targets):
+    """The cross entropy with smoothed targets, a mean over the rows."""
+    rows = 0.9 * targets + 0.1 / targets.shape[1]
+    return np.sum(rows * (np.logaddexp.reduce(scores, axis=1)[:, None] - scores)) / len(scores)
+
+
 def _crowd(targets):
     return targets.shape[1] / (targets.shape[1] - 1)
 
@@ -279,16 +286,13 @@ def smoothed_gradient(scores, targets):
             batches_of_scores,
             smoothed,
             gradient_of={"": "scores"},
+            doctor=lambda gradient: diagnose_loss(smoothed_loss, gradient, targets="one-hot"),
             slips=(
                 Slip(
                     "not smoothed",
                     lambda *case: smoothed(*case, keep=1.0, spread=0.0),
                     "The targets are not smoothed: that is the gradient for one-hot rows.",
-                ),
-                Slip(
-                    "sum",
-                    lambda *case: smoothed(*case, divide=False),
-                    "The loss is a mean over the batch: divide by the number of rows.",
+                    first=True,
                 ),
                 Slip(
                     "sign",
@@ -323,13 +327,18 @@ def smoothed_gradient(scores, targets):
                     "mean over all entries",
                     lambda scores, targets: smoothed(scores, targets) / targets.shape[1],
                     "This is divided by the number of all entries; the mean is one over the rows.",
+                    first=True,
                 ),
             ),
         )
     ],
     wrong=[
         Wrong("one-hot rows", ["smooth = targets", SMOOTHING[1]], finding="not smoothed"),
-        Wrong("forgets the mean", [SMOOTHING[0], "return F.softmax(scores) - smooth"], finding="sum"),
+        Wrong(
+            "forgets the mean",
+            [SMOOTHING[0], "return F.softmax(scores) - smooth"],
+            finding="summed-not-averaged",
+        ),
         Wrong("0.1 for each", ["smooth = 0.9 * targets + 0.1", SMOOTHING[1]], finding="spread not divided"),
         Wrong("only takes away", ["smooth = 0.9 * targets", SMOOTHING[1]], finding="nothing spread"),
         Wrong(
