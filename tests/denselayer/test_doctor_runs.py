@@ -1,12 +1,13 @@
 """The training runs of the defects are real and the same each time, and the table says what they show."""
 
+import doctest
 import re
 
 import numpy as np
 import pytest
 
 from denselayer import doctor
-from denselayer.doctor import DEFECTS, TRAINABLE, _run_programs, _runs, training_run
+from denselayer.doctor import DEFECTS, TRAINABLE, _casebook, _run_programs, _runs, training_run
 
 WORDS = {
     "stops": r"\bstops\b",
@@ -148,6 +149,12 @@ def test_what_no_training_shows_is_refused(given):
 def test_no_epochs_are_refused():
     with pytest.raises(ValueError, match="epochs is 0"):
         training_run("factor", epochs=0)
+
+
+@pytest.mark.parametrize("module", [_runs, _casebook])
+def test_the_examples_run_as_shown(module):
+    failed, run = doctest.testmod(module)
+    assert run > 0 and failed == 0
 
 
 @pytest.mark.parametrize("group", doctor.GROUPS)

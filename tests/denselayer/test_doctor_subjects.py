@@ -221,3 +221,26 @@ def test_a_returned_tuple_is_sorted_by_shape():
     assert read_returned((weight, bias, x), shapes, (5, 3)) == {"W": 0, "b": 1, "x": 2}
     assert read_returned((weight.T, x, np.zeros((5, 2))), shapes, (5, 3)) == {"W": 0, "x": 1, "b": 2}
     assert read_returned((weight, bias), shapes, (5, 3)) == {"W": 0, "b": 1}
+
+
+def test_the_parameters_of_a_class_that_exec_has_made_are_found():
+    """Without a `__name__` in its namespace, such a class says that it is of the module builtins."""
+    program = """
+import numpy as np
+
+class Dense:
+    def __init__(self, inputs, outputs):
+        self.W, self.b = np.ones((outputs, inputs)), np.ones(outputs)
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W.T + self.b
+
+    def backward(self, d_out):
+        self.dW, self.db = d_out.T @ self.x, d_out.sum(axis=0)
+        return d_out @ self.W
+"""
+    names = {}
+    exec(program, names)
+    assert names["Dense"].__module__ == "builtins"
+    assert set(subject_of(names["Dense"]).names) == {"W", "b"}

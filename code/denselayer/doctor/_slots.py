@@ -11,6 +11,8 @@ HOLDERS = ("data", "value", "val", "array", "values")
 """Attributes under which an object that stands for a parameter may keep its array."""
 GRADIENT_HOLDERS = ("grad", "gradient", "d", "diff", "delta")
 DEPTH = 4
+BY_STATEMENT = 1 << 9
+"""The flag of types that a class statement made; code run by `exec` calls their module builtins too."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def parts_of(value):
         return [(("item", key), part) for key, part in value.items()]
     if isinstance(value, list | tuple):
         return [(("item", position), part) for position, part in enumerate(value)]
-    if type(value).__module__ in ("builtins", "numpy") or inspect.isroutine(value) or inspect.isclass(value):
+    by_statement = type(value).__flags__ & BY_STATEMENT and type(value).__module__ != "numpy"
+    if not by_statement or inspect.isroutine(value) or inspect.isclass(value):
         return []
     names = dict.fromkeys(vars(value)) if hasattr(value, "__dict__") else {}
     for kind in type(value).__mro__[:-1]:
