@@ -181,6 +181,11 @@ SICK = {
     "a constant": (F.cross_entropy, lambda z, t: 0.3 * F.cross_entropy_backward(z, t), ["factor"]),
     "squares for absolutes": (mae, d_mse, ["other-loss"]),
     "half of squares for absolutes": (mae, lambda y, t: (y - t) / y.size, ["other-loss"]),
+    "squares over all entries": (
+        F.cross_entropy,
+        lambda z, t: 2 * (z - hot(t, z.shape[1])) / z.size,
+        ["other-loss"],
+    ),
     "absolutes for squares": (mse, d_mae, ["other-loss"]),
     "squares for their root": (lambda y, t: np.sqrt(mse(y, t)), d_mse, ["other-loss"]),
     "no label taken away": (F.cross_entropy, lambda z, t: F.softmax(z) / len(z), ["other-loss"]),

@@ -459,6 +459,12 @@ def test_without_a_learning_rate_a_factor_cannot_be_seen_but_the_sign_can():
     assert diagnose_step(rising, PARAMS, loss, X, T).defects == ("sign-flipped",)
 
 
+def test_a_learning_rate_that_makes_no_difference_is_noted():
+    report = diagnose_step(lambda params, x, t, lr: plain(params, x, t, 0.05), PARAMS, loss, X, T)
+    assert report.healthy
+    assert "makes no difference" in report.notes[0]
+
+
 def test_a_schedule_is_no_defect_and_no_proof_of_health():
     calls = []
 

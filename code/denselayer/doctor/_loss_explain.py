@@ -170,8 +170,13 @@ def _other_loss(reading, other, scale):
     is_plain = {abs(scale.constant), abs(scale.constant / mine.constant)} & set(plain)
     constant = np.copysign(1.0, scale.constant) if is_plain else scale.constant
     relative = replace(scale.relative_to(mine), constant=float(constant))
+    width = {-1: " averaged over all entries", 1: " averaged over the samples"}
+    over = width.get(relative.width, "") if relative.samples == 0 else ""
+    relative = replace(relative, width=0) if over else relative
     half = "half " if 0.5 in is_plain and other.quadratic else ""
-    finding = Finding("other-loss", (reading.name,), {"other": half + other.name, "expected": expected})
+    finding = Finding(
+        "other-loss", (reading.name,), {"other": half + other.name + over, "expected": expected}
+    )
     return [finding, *factors(reading, relative)]
 
 

@@ -104,9 +104,14 @@ def _simplest(runs, facts, step, patterns=None, other=""):
             findings = _findings(runs, facts, model, scale, other, unit)
             theirs = {name: array / unit for name, array in model.gradients[0].items()}
             if not findings:
-                return findings, _notes(model, scale), theirs
+                return findings, _notes(model, scale, step.takes_rate), theirs
             found.append(
-                (len(findings) + _oddity(model, scale, findings), findings, _notes(model, scale), theirs)
+                (
+                    len(findings) + _oddity(model, scale, findings),
+                    findings,
+                    _notes(model, scale, step.takes_rate),
+                    theirs,
+                )
             )
     return min(found, key=lambda it: it[0])[1:] if found else None
 
@@ -223,12 +228,13 @@ def _unit(constant, units):
     return units[0]
 
 
-def _notes(model, scale):
+def _notes(model, scale, takes_rate):
     notes = []
     if model.power == 0:
+        rate = "given learning rate makes no difference" if takes_rate else "step takes no learning rate"
         notes.append(
-            f"The step takes no learning rate; it was taken to be {abs(scale.constant):.4g}, so that a "
-            "constant factor cannot be seen."
+            f"The {rate}; it was taken to be {abs(scale.constant):.4g}, so that a constant factor cannot be "
+            "seen."
         )
     if 0 < model.memory < 1:
         part = (
@@ -316,7 +322,7 @@ def _parameter_by_parameter(runs, facts, step):
     findings += _by_arrays(runs, step, model, left)
     named = {name for finding in findings for name in finding.where}
     theirs = {name: array for name, array in model.gradients[0].items() if name in named or name not in left}
-    return findings, _notes(model, Fit(1.0)), theirs
+    return findings, _notes(model, Fit(1.0), step.takes_rate), theirs
 
 
 def _findings_of_parts(runs, facts, model, scales, still):

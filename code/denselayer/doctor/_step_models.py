@@ -48,7 +48,7 @@ def joint(arrays, slopes):
 
 def models(runs, takes_rate):
     """Yield the models that a row of updates allows, the plain ones first."""
-    for power in (1, 2) if takes_rate else (0,):
+    for power in (1, 2, 0) if takes_rate else (0,):
         for inside in (False, True):
             directions = _directions(runs, power, inside)
             memories = [] if inside else [0.0, 1.0]
