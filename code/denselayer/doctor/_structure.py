@@ -10,7 +10,7 @@ from ._explain import Case, Target, explain
 from ._hypotheses import forms_of, gates_of
 from ._measured import several
 from ._mixing import mixing_matrix
-from ._objects import CannotExamineError
+from ._objects import CannotExamineError, attempt
 from ._report import ArrayVerdict, Finding, worst_entries
 from ._slips import Names, findings_of
 
@@ -222,9 +222,18 @@ def _right_for_one_row(names, name, cases, rtol):
     form, gate = forms_of(names, name)[0], gates_of(names.dense, single)[0]
     if not any(_is_far(form, gate, case) for case in many):
         return False
-    others = [run_case(names.subject, names.dense, 1, np.random.default_rng(500 + k)) for k in range(ONE_ROW)]
-    alone = explain([Target(name, [form])], [gate], [*single, *others], rtol)[name]
+    alone = explain([Target(name, [form])], [gate], [*single, *_single_samples(names)], rtol)[name]
     return alone is not None and not alone.cost
+
+
+def _single_samples(names):
+    """Further cases of one row, of a square layer where the passes run on no other."""
+    square, seeds = names.subject.fresh(in_features=4, out_features=4), range(500, 500 + ONE_ROW)
+    for subject in filter(None, (names.subject, square)):
+        cases = [attempt(run_case, subject, names.dense, 1, np.random.default_rng(seed)) for seed in seeds]
+        if None not in cases:
+            return cases
+    return []
 
 
 def _is_far(form, gate, case):
