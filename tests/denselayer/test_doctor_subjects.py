@@ -182,6 +182,18 @@ def test_a_forward_function_that_cannot_run_is_a_finding():
     assert "undefined" in report.findings[0].evidence
 
 
+def test_a_layer_that_takes_one_batch_size_only_stops_with_a_finding():
+    class OnlySeven(written.OutByIn):
+        def forward(self, input):
+            if len(input) != 7:
+                raise RuntimeError("seven rows, please")
+            return super().forward(input)
+
+    report = diagnose_layer(OnlySeven(3, 2))
+    assert report.defects == ("crash",)
+    assert "seven rows, please" in report.findings[0].evidence
+
+
 def test_functions_that_fit_nothing_are_refused_with_advice():
     def forward(x):
         raise ValueError("an image is needed")

@@ -10,7 +10,7 @@ from ._chain import examine_chain, recognise_chain
 from ._mixing import recognise_mixed
 from ._networks import examine_any
 from ._report import ArrayVerdict, Finding, Report
-from ._structure import examine_dense, say_error
+from ._structure import examine_dense, say_error, theirs
 from ._subjects import CannotExamineError, subject_of
 
 CLEARER = {
@@ -59,7 +59,17 @@ def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
         subject = subject_of(layer, backward, params=params, x=x)
     except CannotExamineError as error:
         return _not_examined(error)
-    return examine(subject)
+    try:
+        return examine(subject)
+    except Exception as error:
+        return _stopped(subject, theirs(error))
+
+
+def _stopped(subject, error):
+    """The report on a subject that ran at first, and stopped with another input."""
+    arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
+    finding = Finding("crash", ("the forward pass",), {"other": say_error(error)})
+    return Report(subject.description, arrays, (finding,), failed=True)
 
 
 def _not_examined(error):
