@@ -1,7 +1,7 @@
 """What a notebook calls: check, hint, solution, progress."""
 
 from . import _state
-from ._blanks import source_of
+from ._carried import whole_source
 from ._feedback import Feedback
 from ._registry import get
 from ._work import as_source
@@ -55,7 +55,7 @@ def check(identifier, *answers, points=None) -> Feedback:
 def _source(exercise, answers):
     """The answer as source text, so that it can be checked again elsewhere."""
     if exercise.kind == "code":
-        return source_of(answers)
+        return whole_source(answers, exercise.names) if len(answers) == len(exercise.names) else ""
     return as_source(exercise, answers)
 
 
