@@ -252,6 +252,37 @@ class Overwriting(Recurrent):
     adds = False
 
 
+class WrongInput(Recurrent):
+    """All three shares are there, each with the first input: of rank 1, and no share of one use."""
+
+    def backward(self, d_out):
+        states, self.dW = self.states, np.zeros_like(self.W)
+        for after in states[:0:-1]:
+            d_z = d_out * (1 - after**2)
+            self.dW = self.dW + states[0].T @ d_z
+            d_out = d_z @ self.W.T
+        return d_out
+
+
+class Tied:
+    """An autoencoder with one weight, of whose gradient only the share of the decoder is left."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.W, self.b = rng.normal(size=(3, 4)), rng.normal(size=4)
+
+    def forward(self, x):
+        self.x = x
+        self.h = np.tanh(x @ self.W.T)
+        return self.h @ self.W + self.b
+
+    def backward(self, d_out):
+        d_z = d_out @ self.W.T * (1 - self.h**2)
+        self.dW = d_z.T @ self.x
+        self.dW, self.db = self.h.T @ d_out, d_out.sum(axis=0)
+        return d_z @ self.W
+
+
 def defects(layer):
     return [finding.defect for finding in examine(subject_of(layer))]
 
@@ -357,6 +388,16 @@ def test_an_error_is_quoted():
 def test_the_share_that_is_left_of_a_weight_used_three_times_is_told():
     [finding] = examine(subject_of(Overwriting))
     assert finding.facts["other"] == "the use next to the input"
+
+
+def test_the_share_that_is_left_of_a_tied_weight_is_told():
+    [finding] = examine(subject_of(Tied))
+    assert finding.where == ("W",)
+    assert finding.facts["other"] == "the use next to the output"
+
+
+def test_a_wrong_input_at_all_uses_is_not_taken_for_the_share_of_one():
+    assert defects(WrongInput) == []
 
 
 def test_two_habits_at_once_are_both_named():

@@ -218,7 +218,7 @@ SICK = {
     "the diagonal of the Jacobian alone": (
         F.cross_entropy,
         lambda z, t: -hot(t, z.shape[1]) * (1 - F.softmax(z)) / len(z),
-        ["softmax-jacobian-missing"],
+        ["other-loss"],
     ),
     "squares, by the probabilities": (
         of_softmax,

@@ -115,9 +115,10 @@ def _explanations(reading):
     yield _by_factor(reading, reading.fit_arrays(reading.theirs, reading.slopes))
     if reading.known:
         mistakes = ((("", reading.known.slope),) if reading.epsilon else ()) + reading.known.mistakes
-        for defect, slope in mistakes:
+        for defect, slope, *other in mistakes:
             scale = reading.fit(reading.theirs, slope)
-            named = [Finding(defect, (reading.name,), {})] if defect else []
+            facts = {"other": other[0], "expected": reading.known.name} if other else {}
+            named = [Finding(defect, (reading.name,), facts)] if defect else []
             yield scale and [*named, *factors(reading, scale.relative_to(reading.scale))]
         yield _by_epsilon(reading)
     for other in KNOWN:
@@ -182,7 +183,7 @@ def _other_loss(reading, other, scale):
 
 def _by_epsilon(reading):
     """A number added to a derivative of the activation, or inside a logarithm."""
-    for defect, slope in reading.known.mistakes:
+    for defect, slope, *_ in reading.known.mistakes:
         if defect == "gate-missing":
             excess = [theirs - slopes for theirs, slopes in zip(reading.theirs, reading.slopes, strict=True)]
             scale = reading.fit(excess, slope)

@@ -25,7 +25,7 @@ class KnownLoss:
     """The defect that the loss itself is."""
     mistakes: tuple = field(default=())
     """(defect id, what was computed) for the ways in which its gradient goes wrong; no id where the loss's
-    own defect has said it already."""
+    own defect has said it already, and a third part where the loss that it belongs to needs words."""
 
 
 def softmax(z):
@@ -75,6 +75,10 @@ def _twice(z, t):
     return through_softmax(softmax(softmax(z)) - t, z)
 
 
+DIAGONAL = (
+    "a loss in which each probability depends on its own logit alone (of the Jacobian of the softmax only "
+    "the diagonal is there)"
+)
 SQUARED = KnownLoss("the squared error", lambda z, t: 2 * (z - t), quadratic=True)
 ABSOLUTE = KnownLoss("the absolute error", lambda z, t: np.sign(z - t))
 CROSS_ENTROPY = KnownLoss(
@@ -85,7 +89,7 @@ CROSS_ENTROPY = KnownLoss(
         ("softmax-twice", lambda z, t: softmax(softmax(z)) - t),
         ("softmax-twice", _twice),
         ("softmax-jacobian-missing", lambda z, t: -t / softmax(z)),
-        ("softmax-jacobian-missing", lambda z, t: -t * (1 - softmax(z))),
+        ("other-loss", lambda z, t: -t * (1 - softmax(z)), DIAGONAL),
     ),
 )
 TWICE = KnownLoss(
@@ -113,7 +117,7 @@ SQUARED_SOFTMAX = KnownLoss(
     quadratic=True,
     mistakes=(
         ("softmax-jacobian-missing", lambda z, t: 2 * (softmax(z) - t)),
-        ("softmax-jacobian-missing", lambda z, t: 2 * (softmax(z) - t) * softmax(z) * (1 - softmax(z))),
+        ("other-loss", lambda z, t: 2 * (softmax(z) - t) * softmax(z) * (1 - softmax(z)), DIAGONAL),
     ),
 )
 SQUARED_SIGMOID = KnownLoss(

@@ -9,7 +9,7 @@ COLUMNS = 3
 """How many random directions a gradient is looked at along; enough to tell rank 1 from 2."""
 FLAT = 1e-5
 """Below this, in units of the largest singular value, there is no further rank."""
-PLACES = {"x": "the use next to the input", "d_out": "the use next to the output", "": "one use"}
+PLACES = {"x": "the use next to the input", "d_out": "the use next to the output"}
 
 
 def shared_weights(subject, *_):
@@ -17,7 +17,8 @@ def shared_weights(subject, *_):
 
     For a single sample a weight that is used once has a gradient of rank 1, an outer product. A weight that
     is used twice has one of rank 2, the sum of two. If the gradient of the person has rank 1, and taking it
-    away lowers the rank by one, it is one of the terms of that sum.
+    away lowers the rank by one, it is one of the terms of that sum, if it also is an outer product that fits
+    one end of the network. Of a use in the middle nothing is said.
     """
     if subject.storage is not None:
         return []
@@ -35,9 +36,9 @@ def shared_weights(subject, *_):
         if weight.ndim == 2 and min(weight.shape) > 1 and np.shape(gradient) == weight.shape:
             gradient = np.asarray(gradient, dtype=np.float64)
             if _is_one_share(subject, params, name, gradient, x, d_out, rng):
-                findings.append(
-                    Finding("shared-weight-overwritten", (name,), {"other": _place(gradient, x, d_out)})
-                )
+                place = _place(subject, params, name, gradient, x, d_out)
+                if place:
+                    findings.append(Finding("shared-weight-overwritten", (name,), {"other": PLACES[place]}))
     return findings
 
 
@@ -73,11 +74,68 @@ def _rank(matrix):
     return int((values > FLAT * values[0]).sum()) if values[0] else 0
 
 
-def _place(gradient, x, d_out):
-    """Whether an outer product has the input, or the upstream gradient, as one of its factors."""
-    left, _, right = np.linalg.svd(gradient)
-    for name, array in (("x", x.ravel()), ("d_out", d_out.ravel())):
-        for factor in (left[:, 0], right[0]):
-            if factor.shape == array.shape and abs(abs(factor @ array) / np.linalg.norm(array) - 1) < FLAT:
-                return PLACES[name]
-    return PLACES[""]
+def _place(subject, params, name, gradient, x, d_out):
+    """At which end of the network the use stands whose share an outer product is, or "".
+
+    One factor is then the input, or the upstream gradient, and the other one goes through the weight: to the
+    gradient of the input, or to what is added up in the output.
+    """
+    ends = {
+        "x": (x.ravel(), _input_slopes(subject, params, x, d_out)),
+        "d_out": (d_out.ravel(), _output_change(subject, params, x)),
+    }
+    for place, (factor, wanted) in ends.items():
+        for turned in (False, True):
+            outer, weight = (array.T if turned else array for array in (gradient, params[name]))
+            if outer.shape[1] != len(factor):
+                continue
+            other = outer @ factor / (factor @ factor)
+            if np.abs(outer - np.outer(other, factor)).max() > FLAT * np.abs(outer).max():
+                continue
+            if place == "d_out":
+                other = other - _other_factor(subject, params, name, turned, x, d_out)
+            through = other @ weight
+            if (
+                through.shape == wanted.shape
+                and np.abs(through - wanted).max() <= 1e-4 * np.abs(wanted).max()
+            ):
+                return place
+    return ""
+
+
+def _close(one, other):
+    return one.shape == other.shape and np.abs(one - other).max() <= 1e-4 * np.abs(other).max()
+
+
+def _loaded(subject, params):
+    one = subject.clone()
+    one.load(params)
+    return one
+
+
+def _other_factor(subject, params, name, turned, x, d_out):
+    """The factor beside the upstream gradient, for another input."""
+    one, factor = _loaded(subject, params), d_out.ravel()
+    one.forward(2 * x)
+    outer = np.asarray(one.backward(d_out.copy())[name], dtype=np.float64)
+    return (outer.T if turned else outer) @ factor / (factor @ factor)
+
+
+def _output_change(subject, params, x):
+    """What the output at x has more than that at another input; a bias is in both."""
+    one = _loaded(subject, params)
+    out = np.array(one.forward(x.copy()), dtype=np.float64)
+    return (out - np.asarray(one.forward(2 * x), dtype=np.float64)).ravel()
+
+
+def _input_slopes(subject, params, x, d_out):
+    """The true gradient of the input."""
+    one, step, slopes = _loaded(subject, params), default_step(np.float64), np.zeros(x.size)
+    for position in range(x.size):
+        values = []
+        for way in (1, -1):
+            moved = x.copy()
+            moved.flat[position] += way * step
+            values.append(float((np.asarray(one.forward(moved)) * d_out).sum()))
+        slopes[position] = (values[0] - values[1]) / (2 * step)
+    return slopes
