@@ -158,8 +158,8 @@ _ARRAYS = (
         "arrays",
         "d_out = 2 * (y - t)",
         "d_out = 2 * (y - t) / y.size",
-        "With a batch of {n} the gradient of {where} is {factor} times the measured one: it belongs to the "
-        "sum of the losses, and the loss that you return is their mean.",
+        "With a batch of {n} the gradient of {where} is {factor} times the measured one: it belongs to "
+        "the sum of the losses, and the loss is their mean.",
         "Divide the gradient of the loss by the number that the loss divides by, or return the sum.",
         "Steps are longer by the number that the loss divides by. A learning rate that works for a small "
         "batch makes the loss grow without limit for a large one.",
@@ -171,10 +171,11 @@ _ARRAYS = (
         "arrays",
         "loss, d_out = np.mean((y - t) ** 2), (y - t) / y.size",
         "loss, d_out = np.mean((y - t) ** 2), 2 * (y - t) / y.size",
-        "The gradient of {where} is {factor} times the measured one, for every batch size: the 2 of the "
-        "square, or the 1/2 in front of it, is in one of loss and gradient and not in the other.",
-        "The gradient of (y - t)**2 is 2 * (y - t), and that of 0.5 * (y - t)**2 is y - t. Make both lines "
-        "belong together.",
+        "The gradient of {where} is {factor} times the measured one, for every batch size: a 2 or a 1/2 "
+        "too many, most often that of a squared error, which is in one of loss and gradient and not in "
+        "the other.",
+        "The gradient of (y - t)**2 is 2 * (y - t), and that of 0.5 * (y - t)**2 is y - t. Make both "
+        "lines belong together.",
         "All steps have half or twice their length, as with another learning rate. A good rate may hide it.",
         "A gradient check: the same factor in all arrays.",
     ),
@@ -211,11 +212,12 @@ _ARRAYS = (
         "arrays",
         "d_out = 2 * (t - y) / y.size",
         "d_out = 2 * (y - t) / y.size",
-        "The gradient of {where} is the measured one with the opposite sign in every entry.",
-        "Turn the difference round: the gradient of the squared error is 2 * (y - t), prediction minus "
-        "target. The minus of gradient descent stands in the update, not in the gradient.",
-        "With all signs flipped the loss rises from the first step on. In one array alone, that array climbs "
-        "while the others go down.",
+        "The gradient of {where} has the opposite sign of the measured one in every entry.",
+        "Remove the minus, or turn the difference round where a loss is part of it: the gradient of the "
+        "squared error is 2 * (y - t), prediction minus target. The minus of gradient descent stands in "
+        "the update, not in the gradient.",
+        "With all signs flipped the loss rises from the first step on. In one array alone, that array "
+        "climbs while the others go down.",
         "A gradient check, or one step of training with a small learning rate: the loss must fall.",
     ),
     Defect(
@@ -224,10 +226,10 @@ _ARRAYS = (
         "arrays",
         "d_weight = c * d_out.T @ x",
         "d_weight = d_out.T @ x",
-        "The gradient of {where} is {factor} times the measured one in every entry, for every batch size "
-        "that was tried.",
-        "Look for a number near {factor} that multiplies or divides {where} in the backward pass: a constant "
-        "of the loss, a scale, a learning rate, or a size that is not the batch size.",
+        "The gradient of {where} is {factor} times as large as the measured one in every entry, for "
+        "every batch size that was tried.",
+        "Look for a number near {factor} that multiplies or divides {where} in the backward pass: a "
+        "constant of the loss, a scale, a learning rate, or a size that is not the batch size.",
         "Where all gradients have the factor, it acts like another learning rate. In one array alone the "
         "direction of the step is wrong, and that array learns too fast or too slowly.",
         "A gradient check: the ratio of claim and slope is the same in every entry.",
@@ -466,11 +468,11 @@ _LOSSES = (
         "losses",
         "loss, d_out = np.abs(y - t).mean(), 2 * (y - t) / y.size",
         "loss, d_out = np.abs(y - t).mean(), np.sign(y - t) / y.size",
-        "The gradient of {where} is that of {other}, and the loss that is returned is {expected}.",
+        "The gradient of {where} is that of {other}, and the loss is {expected}.",
         "Decide for one loss, and let the number that you print and the gradient that you follow come "
         "from it.",
-        "The number that is printed is not the one that is made small. It may fall, stall or rise while the "
-        "other one falls.",
+        "The number that is printed is not the one that is made small. It may fall, stall or rise while "
+        "the other one falls.",
         "A gradient check of the loss alone.",
     ),
     Defect(
@@ -675,7 +677,8 @@ _NUMBERS = (
         "d_bias = d_out[0]",
         "d_bias = d_out.sum(axis=0)",
         "With one row the gradient of {where} is right, and with {n} rows it is wrong.",
-        "Test with two rows or more. What is missing is a sum over the batch, or a division too many.",
+        "Test with two rows or more, and look for what the rows do to each other: a sum over the batch "
+        "that is missing, a division too many, an index that takes more than its own row.",
         "A test with one sample passes, and training with batches goes wrong.",
         "The same check with batches of 1, 2, 3 and 5.",
     ),
