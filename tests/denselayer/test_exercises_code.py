@@ -338,7 +338,8 @@ def test_a_slip_that_knows_more_than_the_doctor_is_told_first():
 def test_what_names_a_mistake_is_told_before_what_is_general_in_one_feedback():
     feedback = seen_by(found("factor", "weight-averaged"))
     assert feedback.finding == "weight-averaged"
-    assert any(detail.startswith("The gradient of weight is 3 times") for detail in feedback.details)
+    [second] = [detail for detail in feedback.details if detail.startswith("On top of that: ")]
+    assert "The gradient of weight is 3 times" in second
 
 
 @pytest.mark.parametrize("defect", [*NO_CAUSE, "crash", "random", "memory"])
@@ -359,7 +360,8 @@ def test_what_goes_wrong_with_the_arguments_of_the_doctor_is_not_told():
 
 def test_what_an_answer_prints_to_the_doctor_is_not_shown(capsys):
     checks = [Values(layers, product, doctor=lambda f: f(np.ones((9, 2)), np.ones((1, 2))) and None)]
-    written("if len(x) == 9:\n    print('to the doctor')\n    return None\nreturn 2 * x @ weight.T", exercise(checks))
+    body = "if len(x) == 9:\n    print('to the doctor')\n    return None\nreturn 2 * x @ weight.T"
+    written(body, exercise(checks))
     assert capsys.readouterr().out == ""
 
 
@@ -371,7 +373,8 @@ def test_a_formula_is_told_only_if_it_is_the_one_that_was_computed():
 
 def test_the_doctor_speaks_in_the_names_of_the_exercise():
     report = found("gate-missing", where=("x",), formulas=("d_z = d_out", ""))
-    feedback = seen_by(report, words={"x": "z", "d_out": "d_a"})
+    feedback = seen_by(report, words={"x": "z", "d_out": "d_a", "the activation": "the ELU"})
+    assert feedback.headline.startswith("The gradient passes the ELU unchanged")
     assert feedback.headline.endswith("this shows in z.")
     assert feedback.details[1] == "It computed: d_z = d_a"
 

@@ -12,14 +12,17 @@ GENERAL = ("factor", "factor-two", "sign-flipped", "gradient-zero", "wrong-shape
 """Findings that say how far a result is off and not where that comes from: a slip that fits is told first."""
 NO_CAUSE = (
     "batch-size-hides",
+    "integer-arithmetic",
     "float32-arithmetic",
+    "unstable-softmax",
+    "unstable-log",
     "input-changed",
     "upstream-changed",
     "parameter-changed",
     "view-kept",
     "bias-grown",
 )
-"""Findings that are no cause of wrong values in one call, or none for sure."""
+"""Findings that are no cause of wrong values for ordinary numbers in one call, or none for sure."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +67,36 @@ def _is_of_a_file(finding):
     return DEFECTS[finding.defect].group == "files"
 
 
-def told(diagnosis, fault, words) -> Fault:
-    """The fault with what the doctor says of it; ``words`` map the doctor's names to the exercise's."""
+def best_named(fault, found, slip=None, *, first=False, words=None) -> Fault:
+    """The fault by the name that says most: the doctor's if it names what is wrong, else that of a slip.
+
+    Args:
+        fault: what is wrong, without a name.
+        found: a `Diagnosis`.
+        slip: the fault as a known slip that fits all cases tells it, or None.
+        first: whether the slip knows more than the doctor. It goes first as well if the doctor has only
+            something general to say, or leaves a wrong result without an explanation.
+        words: what the doctor calls things, and what the exercise calls them.
+    """
+    if slip and (first or not found.named or not found.whole):
+        return slip
+    return _told(found, fault, words or {}) if found.named or found.general else fault
+
+
+def _told(diagnosis, fault, words):
+    """The fault with what the doctor says of it."""
     findings = (*diagnosis.named, *diagnosis.general)
     details = [fault.headline, *fault.details]
     for number, finding in enumerate(findings):
-        computed = [f"It computed: {finding.computed}"] if finding.formulas[0] else []
-        lines = [finding.evidence] * bool(number) + computed + [f"Change: {finding.change}"]
-        details += [_in(words, line) for line in lines]
+        lines = [f"On top of that: {finding.evidence}"] if number else []
+        lines += [f"It computed: {finding.computed}"] if finding.formulas[0] else []
+        details += [_in(words, line) for line in (*lines, f"Change: {finding.change}")]
     first = findings[0]
     return Fault("values", _in(words, first.evidence), tuple(details), fault.example, first.defect)
 
 
 def _in(words, text):
-    return re.sub(r"\w+", lambda word: words.get(word.group(), word.group()), text)
+    if not words:
+        return text
+    known = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.sub(rf"\b({known})\b", lambda word: words[word.group()], text)

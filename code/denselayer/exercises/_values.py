@@ -7,7 +7,7 @@ import numpy as np
 
 from ._checks import Case, Fault, Slip, called
 from ._compare import close, numeric, same, shape_of
-from ._doctored import Diagnosis, diagnosis, told
+from ._doctored import Diagnosis, best_named, diagnosis
 from ._show import LARGEST, listed, shown, size
 
 
@@ -31,7 +31,7 @@ class Values:
         may_change: names of arguments that the function is allowed to change in place.
         doctor: a function of the student's function that gives a `doctor.Report`, or None; it is asked when
             values are wrong.
-        words: names that the doctor uses, in those of the exercise, such as ``{"x": "z"}``.
+        words: what the doctor calls things, and what the exercise calls them, such as ``{"x": "z"}``.
         tidy: makes a result comparable, such as sorting what has no order.
     """
 
@@ -223,17 +223,15 @@ class Values:
         return "\n".join(lines)
 
     def _named_mistake(self, fault, function, pairs):
-        """Name the mistake: by the doctor if it names what is wrong, else by a slip that fits every case.
-
-        A slip goes first if it says so, if the doctor has only something general to say, or if the doctor
-        leaves a wrong result without an explanation.
-        """
+        """Name the mistake: by the doctor, or by the first slip that gives the results of every case."""
         asked = self.doctor is not None and fault.status == "values"
         found = diagnosis(self.doctor, function) if asked else Diagnosis()
         slip = next((slip for slip in self.slips if self._fits(slip, pairs)), None)
-        if slip and (slip.first or not found.named or not found.whole):
-            return Fault(fault.status, slip.says, (fault.headline, *fault.details), fault.example, slip.name)
-        return told(found, fault, self.words) if found.named or found.general else fault
+        if slip is None:
+            return best_named(fault, found, words=self.words)
+        details = (fault.headline, *fault.details)
+        known = Fault(fault.status, slip.says, details, fault.example, slip.name)
+        return best_named(fault, found, known, first=slip.first, words=self.words)
 
     def _fits(self, slip, pairs):
         telling = False
