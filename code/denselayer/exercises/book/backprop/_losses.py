@@ -373,6 +373,16 @@ def cross_entropy(scores, classes):
                     output="d_scores",
                 ),
                 Slip(
+                    "right class alone",
+                    lambda scores, classes: (
+                        (probabilities(scores) - 1.0) * one_hot(scores, classes) / len(scores)
+                    ),
+                    "`d_scores` is zero beside the right class: every score has a part in the sum of the"
+                    " exponentials, so p stands there.",
+                    output="d_scores",
+                    first=True,
+                ),
+                Slip(
                     "whole columns",
                     lambda scores, classes: (
                         (probabilities(scores) - np.isin(np.arange(scores.shape[1]), classes)) / len(scores)

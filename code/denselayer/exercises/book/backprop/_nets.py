@@ -188,6 +188,15 @@ def block_backward(d_out, x, weight, bias):
                     first=True,
                 ),
                 Slip(
+                    "around through the weight",
+                    lambda d_out, *layer: (
+                        np.einsum("no,ni->oi", d_out, layer[0]) + block_gradients(d_out, *layer)[1]
+                    ),
+                    "d_out is added in `d_weight`, too: the way around does not go through the weight.",
+                    output="d_weight",
+                    first=True,
+                ),
+                Slip(
                     "around twice",
                     lambda *block: block_gradients(*block)[0] + block[0],
                     "d_out goes around the layer twice in `d_x`: x is added once.",
@@ -290,7 +299,17 @@ def measured(d_h, x, weight, bias):
 
 
 def three_uses(
-    d_h, x, weight, bias, *, uses=(0, 1, 2), order=(2, 1, 0), slope="output", handed_on=True, back=None
+    d_h,
+    x,
+    weight,
+    bias,
+    *,
+    uses=(0, 1, 2),
+    order=(2, 1, 0),
+    slope="output",
+    handed_on=True,
+    back=None,
+    given=None,
 ):
     """The three gradients by letters, with the mistakes that people make."""
     values = [x]
@@ -301,7 +320,7 @@ def three_uses(
         seen = {"output": values[use + 1], "input": values[use], "twice": np.tanh(values[use + 1])}[slope]
         d_z = d_h * (1.0 - seen**2)
         if use in uses:
-            d_weight += np.einsum("no,ni->oi", d_z, values[use])
+            d_weight += np.einsum("no,ni->oi", d_z, values[use if given is None else given])
             d_bias += np.einsum("no->o", d_z)
         d_x = d_z @ (weight.T if back == "transposed" else weight)
         d_h = d_x if handed_on else d_h
@@ -398,6 +417,13 @@ def slopes(d_h, x, weight, bias):
                     "`d_bias` holds the first use alone: every round overwrites what the one before has"
                     " found. Add with +=.",
                     output="d_bias",
+                ),
+                Slip(
+                    "first input in every use",
+                    lambda *net: three_uses(*net, given=0)[1],
+                    "In `d_weight` every use is multiplied by x: the input of a use is values[use].",
+                    output="d_weight",
+                    first=True,
                 ),
                 Slip(
                     "mean of the uses",

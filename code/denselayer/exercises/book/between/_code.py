@@ -204,7 +204,7 @@ def elu_backward(d_out, z):
             name="elu_backward",
             gradient_of={"": "z"},
             doctor=lambda backward: diagnose_layer(_elu, backward),
-            words={"x": "z"},
+            words={"x": "z", "the activation": "the ELU"},
             slips=(
                 Slip(
                     "value in place of slope",

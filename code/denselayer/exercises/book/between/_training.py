@@ -92,11 +92,11 @@ def starts():
     ]
 
 
-def descent(w1, w2, steps, lr, *, sign=1.0, first="both", again=False, factors="other", target=-1.0):
+def descent(w1, w2, steps, lr, *, signs=(1.0, 1.0), first="both", again=False, factors="other", target=-1.0):
     """The two weights after so many steps; the options are known slips.
 
     Args:
-        sign: of the step, or a factor.
+        signs: of the steps of both, or factors.
         first: which weight moves first; ``"both"`` is right.
         again: whether the error is computed anew for the weight that moves second.
         factors: what the error is multiplied by: the ``"other"`` weight, the ``"own"`` one, or ``"none"``.
@@ -105,20 +105,30 @@ def descent(w1, w2, steps, lr, *, sign=1.0, first="both", again=False, factors="
     for _ in range(steps):
         error = w2 * w1 - target
         of = {"other": (w2, w1), "own": (w1, w2), "none": (1.0, 1.0)}[factors]
-        moved_1, moved_2 = w1 - sign * lr * error * of[0], w2 - sign * lr * error * of[1]
+        moved_1, moved_2 = (
+            w - sign * lr * error * factor for w, sign, factor in zip((w1, w2), signs, of, strict=True)
+        )
         if first == "w1":
             error = w2 * moved_1 - target if again else error
-            moved_2 = w2 - sign * lr * error * moved_1
+            moved_2 = w2 - lr * error * moved_1
         if first == "w2":
             error = moved_2 * w1 - target if again else error
-            moved_1 = w1 - sign * lr * error * moved_2
+            moved_1 = w1 - lr * error * moved_2
         w1, w2 = moved_1, moved_2
     return w1, w2
 
 
+def _error_kept(w1, w2, steps, lr):
+    error = w2 * w1 + 1
+    for _ in range(steps):
+        w1, w2 = w1 - lr * error * w2, w2 - lr * error * w1
+    return w1, w2
+
+
 def one_step(descend):
-    """The report on one step from any weights, if a learning rate of 0 moves none; there is no batch."""
-    if descend(0.5, 0.4, 1, 0.0) != (0.5, 0.4):
+    """The report on one step from any weights, if it is one and follows the rate; there is no batch."""
+    resting = descend(0.5, 0.4, 0, 0.1) == descend(0.5, 0.4, 1, 0.0) == (0.5, 0.4)
+    if not resting or descend(0.5, 0.4, 1, 0.1) == (0.5, 0.4):
         return None
 
     def step(params, x, t, lr):
@@ -185,8 +195,43 @@ def descend(w1, w2, steps, lr):
                 ),
                 Slip(
                     "uphill",
-                    lambda *case: descent(*case, sign=-1.0),
+                    lambda *case: descent(*case, signs=(-1.0, -1.0)),
                     "The steps go uphill: subtract the gradient.",
+                ),
+                Slip(
+                    "w1 uphill",
+                    lambda *case: descent(*case, signs=(-1.0, 1.0)),
+                    "The steps of w1 go uphill: subtract its gradient, too.",
+                ),
+                Slip(
+                    "w2 uphill",
+                    lambda *case: descent(*case, signs=(1.0, -1.0)),
+                    "The steps of w2 go uphill: subtract its gradient, too.",
+                ),
+                Slip(
+                    "w1 stays",
+                    lambda *case: descent(*case, signs=(0.0, 1.0)),
+                    "w1 takes no step; both weights do.",
+                ),
+                Slip(
+                    "w2 stays",
+                    lambda *case: descent(*case, signs=(1.0, 0.0)),
+                    "w2 takes no step; both weights do.",
+                ),
+                Slip(
+                    "one step more",
+                    lambda w1, w2, steps, lr: descent(w1, w2, steps + 1, lr),
+                    "That is one step more than asked for.",
+                ),
+                Slip(
+                    "one step less",
+                    lambda w1, w2, steps, lr: descent(w1, w2, steps - 1, lr),
+                    "That is one step less than asked for.",
+                ),
+                Slip(
+                    "error kept",
+                    _error_kept,
+                    "The error of the first step is used in all: it changes with the weights.",
                 ),
                 Slip(
                     "target +1",
@@ -194,8 +239,13 @@ def descend(w1, w2, steps, lr):
                     "The error is w2 w1 − 1, as for the target 1; the target is −1.",
                 ),
                 Slip(
+                    "halved",
+                    lambda *case: descent(*case, signs=(0.5, 0.5)),
+                    "The steps are half as long: the 2 of the square and the 1/2 of the loss cancel.",
+                ),
+                Slip(
                     "doubled",
-                    lambda *case: descent(*case, sign=2.0),
+                    lambda *case: descent(*case, signs=(2.0, 2.0)),
                     "The steps are twice as long: the 1/2 of the loss takes the 2 of the square away.",
                 ),
             ),

@@ -184,6 +184,19 @@ def accumulate(params, pieces, loss_and_grads):
                     "The sums start at the parameters themselves; they start at zero.",
                 ),
                 Slip(
+                    "bias left out",
+                    lambda *case: np.zeros(1),
+                    "The sums of the bias stay zero: add up the gradients of all parameters.",
+                    output="grads['bias']",
+                    first=True,
+                ),
+                Slip(
+                    "weight left out",
+                    lambda params, pieces, loss_and_grads: np.zeros_like(params["weight"]),
+                    "The sums of the weight stay zero: add up the gradients of all parameters.",
+                    output="grads['weight']",
+                ),
+                Slip(
                     "last piece alone",
                     _last_piece,
                     "The gradients are those of the last piece: each piece overwrites the one before it.",

@@ -319,6 +319,12 @@ def averaged(x, target, weight, p, repaired):
                     "The factor is upside down: a device with more rows must count more.",
                 ),
                 Slip(
+                    "rows of the batch forgotten",
+                    _repaired_by(lambda own, n, p: p * own),
+                    "The result is N times too large: a device counts by its share of the batch, its rows"
+                    " over all rows.",
+                ),
+                Slip(
                     "rows alone",
                     _repaired_by(lambda own, n, p: own),
                     "The factor turns the means into sums; the gradient of a mean over all N rows is wanted,"

@@ -287,6 +287,7 @@ def smoothed_gradient(scores, targets):
             smoothed,
             gradient_of={"": "scores"},
             doctor=lambda gradient: diagnose_loss(smoothed_loss, gradient, targets="one-hot"),
+            words={"one that the doctor does not know": "the cross entropy with smoothed targets"},
             slips=(
                 Slip(
                     "not smoothed",

@@ -4,7 +4,9 @@ import numpy as np
 
 from denselayer import functional as F
 from denselayer import nn, optim
+from denselayer.doctor import diagnose
 from denselayer.exercises import Code, Fault, Property, Wrong
+from denselayer.exercises._doctored import best_named, diagnosis
 from denselayer.exercises._show import shown
 
 SETTINGS = ((0.05, 0.5), (0.02, 0.25))
@@ -204,10 +206,6 @@ PIECE_SLIPS = {
         lambda rows, n, pieces: n / rows,
         "The share is turned over: it is piece over batch.",
     ),
-    "sum over the batch": (
-        lambda rows, n, pieces: rows,
-        "These are the gradients of the sum over the batch: for the mean divide by its number of rows.",
-    ),
 }
 
 
@@ -224,7 +222,7 @@ def _piecewise(accumulate):
         for name, old, new in zip("xy", before, (x, y), strict=True):
             if not np.array_equal(old, new):
                 return Fault("changed input", f"Your function changes its argument `{name}`.")
-        fault = _compared(grads, x, y, pieces) or _too_many_rows(network.rows, n, pieces)
+        fault = _compared(accumulate, grads, x, y, pieces) or _too_many_rows(network.rows, n, pieces)
         if fault:
             return fault
     return None
@@ -239,7 +237,7 @@ def _too_many_rows(rows, n, pieces):
     return Fault("values", said, (advice,), finding="not in pieces")
 
 
-def _compared(grads, x, y, pieces):
+def _compared(accumulate, grads, x, y, pieces):
     n = len(y)
     right = _piece_gradients(_network(), x, y, 1, lambda rows: 1.0)
     if any(grad is None for grad in grads):
@@ -247,23 +245,52 @@ def _compared(grads, x, y, pieces):
     if _same(grads, right):
         return None
     details = (f"For a batch of {n} rows in {pieces} piece{'s' * (pieces > 1)}.",)
-    if _same([grad - 1 for grad in grads], right):
-        says = "The gradients of the batch before are still in: clear them once, before the first piece."
-        return Fault("values", says, details, finding="not cleared")
+    fault = Fault("values", "The gradients are not those of the whole batch.", details)
+    found = diagnosis(_seven_rows, accumulate)
+    slip = next((slip for slip in _piece_slips(x, y, pieces, right) if _same(grads, slip[2])), None)
+    if slip is None:
+        return best_named(fault, found)
+    return best_named(fault, found, Fault("values", slip[1], details, finding=slip[0]))
+
+
+def _piece_slips(x, y, pieces, right):
+    """(name, what to say, gradients) of each known slip."""
+    n = len(y)
+    says = "The gradients of the batch before are still in: clear them once, before the first piece."
+    yield "not cleared", says, [grad + 1 for grad in right]
     for name, (weight, says) in PIECE_SLIPS.items():
-        if _same(
-            grads, _piece_gradients(_network(), x, y, pieces, lambda rows, w=weight: w(rows, n, pieces))
-        ):
-            return Fault("values", says, details, finding=name)
+        weigh = lambda rows, weight=weight: weight(rows, n, pieces)  # noqa: E731
+        yield name, says, _piece_gradients(_network(), x, y, pieces, weigh)
     last = np.array_split(np.arange(n), pieces)[-1]
-    if any(_same(grads, _once(x[last], y[last], weight)) for weight in (len(last) / n, 1.0)):
-        says = "Only the last piece is left: the gradients are cleared before every piece."
-        return Fault("values", says, details, finding="cleared too often")
     whole = n // pieces * pieces
-    if any(_same(grads, _once(x[:whole], y[:whole], weight)) for weight in (whole / n, 1.0)):
+    for weight in (len(last) / n, 1.0):
+        says = "Only the last piece is left: the gradients are cleared before every piece."
+        yield "cleared too often", says, _once(x[last], y[last], weight)
+    for weight in (whole / n, 1.0):
         says = "The last rows are left out: the pieces need not be equally long."
-        return Fault("values", says, details, finding="rows left out")
-    return Fault("values", "The gradients are not those of the whole batch.", details)
+        yield "rows left out", says, _once(x[:whole], y[:whole], weight)
+
+
+def _seven_rows(accumulate):
+    """The report on the gradients of seven rows in three pieces, at several parameters."""
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(7, 3)), rng.integers(0, 3, 7)
+
+    def with_values(params):
+        network = _network()
+        for parameter, value in zip(network.parameters(), params.values(), strict=True):
+            parameter.data = value
+        return network
+
+    def grads(params):
+        network = with_values(params)
+        accumulate(network, x, y, 3)
+        return [parameter.grad for parameter in network.parameters()]
+
+    names = ("first weight", "first bias", "second weight", "second bias")
+    params = dict(zip(names, (parameter.data for parameter in _network().parameters()), strict=True))
+    loss = lambda params: F.cross_entropy(with_values(params)(x), y)  # noqa: E731
+    return diagnose(loss, params, lambda params: dict(zip(names, grads(params), strict=True)), batch_size=7)
 
 
 def _once(x, y, weight):
@@ -319,7 +346,7 @@ def accumulate(network, x, y, pieces):
         Wrong(
             "takes the sum",
             IN_PIECES.replace("d_out=share", 'reduction="sum"'),
-            finding="sum over the batch",
+            finding="summed-not-averaged",
         ),
         Wrong(
             "equal pieces, without the rest",
