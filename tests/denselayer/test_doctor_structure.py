@@ -172,6 +172,16 @@ def test_the_derivative_of_another_activation_is_named_with_both():
     assert "applies relu" in finding.evidence
 
 
+def test_a_slope_that_is_fitted_goes_with_no_factor_that_is_fitted():
+    def backward(self, d):
+        d_x = self.right(d * (self.z > 0))
+        self.dW = self.dW + self.x.T @ d
+        return d_x
+
+    report = diagnose_layer(layer(backward, lambda z: np.maximum(z, 0)))
+    assert "other-derivative" not in report.defects
+
+
 def test_a_weight_decay_in_the_gradient_is_described():
     def backward(self, d):
         d_x = self.right(d)

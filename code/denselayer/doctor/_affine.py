@@ -10,7 +10,7 @@ from ._spellings import family
 
 CLOSE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-5}
 """How closely the outputs must be those of a dense layer, in units of the largest."""
-POINTS, REACH = 32, 2.0
+POINTS, REACH = 32, 3.0
 """How many samples an activation is looked at with, and how large: each unit must come to both sides of 0."""
 SOME, FAR = np.linspace(-3.7, 3.8, 16), np.array([-9.0, -6.5, 6.5, 9.0])
 

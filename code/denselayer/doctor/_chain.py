@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from ._affine import CLOSE, Dense, Layout, parts_of
+from ._affine import CLOSE, POINTS, REACH, Dense, Layout, parts_of
 from ._curves import KNOWN, known, leaky
 from ._explain import Case, Target, explain
 from ._hypotheses import forms_of, gates_of
@@ -52,7 +52,7 @@ def recognise_chain(subject):
     rng = np.random.default_rng(31)
     try:
         run, stored = _loaded(subject, rng)
-        x = run.draw_input(6, rng)
+        x = REACH * run.draw_input(POINTS, rng)
         out = np.asarray(run.forward(x.copy()), dtype=np.float64)
     except Exception:
         return None

@@ -207,7 +207,8 @@ def _factors(names, piece, law, chosen, shown):
     everywhere = {"weight", "bias"} <= averaged or alone
     named = everywhere or piece in ("weight", "bias") if power == -1 else piece == "bias"
     if law.powers[1:] != (0, 0) or abs(power) > 1 or (power and not named):
-        yield "factor", {"factor": f"{type(law)(constant, law.powers)} (n is the number of rows)"}
+        rows = " (n is the number of rows)" if power else ""
+        yield "factor", {"factor": f"{type(law)(constant, law.powers)}{rows}"}
         return
     facts = {"n": shown.n, "factor": _plain(float(shown.n) ** power)}
     if power == -1:
