@@ -379,6 +379,22 @@ def test_the_doctor_speaks_in_the_names_of_the_exercise():
     assert feedback.details[1] == "It computed: d_z = d_a"
 
 
+def examined():
+    """(exercise, check) for every check of the book that asks the doctor."""
+    for identifier in ex.ids():
+        of = ex.get(identifier)
+        for check in of.checks if of.kind == "code" else ():
+            if getattr(check, "doctor", None):
+                yield pytest.param(of, check, id=f"{identifier}: {check.name or of.names[0]}")
+
+
+@pytest.mark.parametrize(("of", "check"), list(examined()))
+def test_the_doctor_can_examine_a_right_answer_and_finds_it_healthy(of, check):
+    functions = dict(zip(of.names, cells.bound(of, of.solved), strict=True))
+    report = check.doctor(functions[check.name or of.names[0]])
+    assert report.healthy, report
+
+
 def test_what_is_general_and_what_is_no_cause_are_defects_of_the_table():
     assert set(GENERAL) | set(NO_CAUSE) <= set(DEFECTS)
     assert not set(GENERAL) & set(NO_CAUSE)

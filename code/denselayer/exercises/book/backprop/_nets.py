@@ -44,18 +44,17 @@ def block_by_letters(x, weight, bias):
     return x + z * (z > 0)
 
 
-def block_gradients(d_out, x, weight, bias, *, gate="z", around="d_out", letters="no,oi->ni"):
+def block_gradients(d_out, x, weight, bias, *, gate="z", around="d_out"):
     """The three gradients by letters.
 
     Args:
         gate: what must be positive.
         around: what goes around the layer: ``"d_out"``, ``"d_z"`` or nothing.
-        letters: of the product for d_x.
     """
     z = np.einsum("ni,oi->no", x, weight) + bias
-    looked_at = {"z": z, "d_out": d_out, "y": x + z * (z > 0), "none": np.ones_like(z)}[gate]
+    looked_at = {"z": z, "y": x + z * (z > 0), "none": np.ones_like(z)}[gate]
     d_z = d_out * (looked_at > 0)
-    d_x = np.einsum(letters, d_z, weight) + {"d_out": d_out, "d_z": d_z, "": 0.0}[around]
+    d_x = np.einsum("no,oi->ni", d_z, weight) + {"d_out": d_out, "d_z": d_z, "": 0.0}[around]
     return d_x, np.einsum("no,ni->oi", d_z, x), np.einsum("no->o", d_z)
 
 

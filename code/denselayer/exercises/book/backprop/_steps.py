@@ -236,8 +236,6 @@ def leaky_example(x, weight, bias, target, *, compared="a", gate="leaky", diviso
     d_a = factor * ((a if compared == "a" else z) - target) / (divisor or target.size)
     d_z = {
         "leaky": d_a * np.where(z > 0, 1.0, 0.1),
-        "twice": d_a * np.where(z > 0, 1.0, 0.01),
-        "relu": d_a * (z > 0),
         "none": d_a,
         "exchanged": z * np.where(d_a > 0, 1.0, 0.1),
     }[gate]

@@ -46,9 +46,9 @@ def _mean_of_means(params, pieces, loss_and_grads):
     }
 
 
-def _scaled(params, pieces, loss_and_grads, of_loss, of_grads):
+def _scaled(params, pieces, loss_and_grads, factor):
     loss, grads = one_batch(params, pieces, loss_and_grads)
-    return loss * of_loss, {name: grad * of_grads for name, grad in grads.items()}
+    return loss * factor, {name: grad * factor for name, grad in grads.items()}
 
 
 def _rows(pieces):
@@ -57,15 +57,11 @@ def _rows(pieces):
 
 def _over_pieces(params, pieces, loss_and_grads):
     factor = _rows(pieces) / len(pieces)
-    return _scaled(params, pieces, loss_and_grads, factor, factor)
-
-
-def _sum_of_gradients(params, pieces, loss_and_grads):
-    return _scaled(params, pieces, loss_and_grads, 1, _rows(pieces))
+    return _scaled(params, pieces, loss_and_grads, factor)
 
 
 def _nothing_divided(params, pieces, loss_and_grads):
-    return _scaled(params, pieces, loss_and_grads, _rows(pieces), _rows(pieces))
+    return _scaled(params, pieces, loss_and_grads, _rows(pieces))
 
 
 def _last_piece(params, pieces, loss_and_grads):

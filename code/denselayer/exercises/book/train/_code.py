@@ -247,11 +247,11 @@ def batches_of_scores():
     ]
 
 
-def smoothed(scores, targets, keep=0.9, spread=0.1, divide=True):
+def smoothed(scores, targets, keep=0.9, spread=0.1):
     rows = keep * targets + spread / targets.shape[1]
     exponentials = np.exp(scores - scores.max(1, keepdims=True))
     gradient = exponentials / exponentials.sum(1, keepdims=True) - rows
-    return gradient / len(scores) if divide else gradient
+    return gradient / len(scores)
 
 
 def smoothed_loss(scores, targets):
