@@ -1,6 +1,7 @@
 """Answers that are code: what is looked at first, and what a student reads about an own mistake."""
 
 import functools
+import warnings
 
 import numpy as np
 import pytest
@@ -356,6 +357,14 @@ def test_a_doctor_who_could_not_examine_an_answer_says_nothing():
 def test_what_goes_wrong_with_the_arguments_of_the_doctor_is_not_told():
     checks = [Values(layers, product, doctor=lambda f: f(np.ones((1, 2)), np.ones((1, 3))))]
     assert written("return 2 * x @ weight.T", exercise(checks)).headline == "The values are wrong."
+
+
+def test_what_an_answer_warns_the_doctor_of_is_not_shown():
+    checks = [Values(layers, product, doctor=lambda f: f(np.ones((9, 2)), np.ones((1, 2))) and None)]
+    body = "if len(x) == 9:\n    x / (x - x)\n    return None\nreturn 2 * x @ weight.T"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert written(body, exercise(checks)).headline == "The values are wrong."
 
 
 def test_what_an_answer_prints_to_the_doctor_is_not_shown(capsys):

@@ -3,7 +3,10 @@
 import contextlib
 import io
 import re
+import warnings
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..doctor import DEFECTS
 from ._checks import Fault
@@ -48,7 +51,8 @@ def diagnosis(doctor, function) -> Diagnosis:
     Diagnosis(named=(), general=(), whole=False)
     """
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
             report = doctor(function)
     except (Exception, SystemExit):  # whatever a student's function does with other arguments
         return Diagnosis()

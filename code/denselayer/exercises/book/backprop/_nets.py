@@ -404,13 +404,6 @@ def slopes(d_h, x, weight, bias):
                     " Add with +=.",
                 ),
                 Slip(
-                    "weight overwritten",
-                    lambda *net: three_uses(*net, uses=(0,))[1],
-                    "`d_weight` holds the first use alone: every round overwrites what the one before has"
-                    " found. Add with +=.",
-                    output="d_weight",
-                ),
-                Slip(
                     "bias overwritten",
                     lambda *net: three_uses(*net, uses=(0,))[2],
                     "`d_bias` holds the first use alone: every round overwrites what the one before has"
