@@ -8,9 +8,26 @@ from importlib import import_module, resources
 import pytest
 
 import denselayer
-from denselayer import bench, checkpoint, cost, data, functional, growth, nn, optim, parallel, training
+from denselayer import (
+    bench,
+    checkpoint,
+    cost,
+    data,
+    doctor,
+    exercises,
+    functional,
+    growth,
+    nn,
+    optim,
+    parallel,
+    training,
+)
 
-MODULES = [import_module(f"denselayer.{info.name}") for info in pkgutil.iter_modules(denselayer.__path__)]
+MODULES = [
+    import_module(info.name)
+    for info in pkgutil.walk_packages(denselayer.__path__, "denselayer.")
+    if not info.name.endswith("__main__")
+]
 INHERITING = {"MSELoss", "CrossEntropyLoss", "BCEWithLogitsLoss"}
 
 
@@ -25,8 +42,12 @@ def public(module):
 
 REFERENCE = [
     pytest.param(thing, id=f"{module.__name__.partition('.')[2]}.{name}")
-    for module in (bench, functional, nn, optim, checkpoint, cost, data, growth, parallel, training)
+    for module in (
+        *(bench, functional, nn, optim, checkpoint, cost, data, growth, parallel, training),
+        *(doctor, exercises),
+    )
     for name, thing in public(module)
+    if callable(thing)
 ]
 FUNCTIONS = [parameters for parameters in REFERENCE if inspect.isfunction(parameters.values[0])]
 
@@ -60,7 +81,10 @@ def test_every_argument_is_named_in_the_docstring(function):
         assert name in function.__doc__ or f"``{name}``" in module, name
 
 
-@pytest.mark.parametrize("function", [p for p in FUNCTIONS if not p.id.endswith("_backward")])
+@pytest.mark.parametrize(
+    "function",
+    [p for p in FUNCTIONS if not p.id.endswith("_backward") and not p.id.startswith("exercises.")],
+)
 def test_every_function_names_its_source(function):
     assert "Source:" in function.__doc__
 

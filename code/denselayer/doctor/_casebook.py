@@ -22,7 +22,12 @@ UNLIMITED = {"exits": "SystemExit"}
 
 @dataclass(frozen=True)
 class Case:
-    """One defect: its line of the table, the doctor's finding, and its training run, if there is one."""
+    """One defect: its line of the table, the doctor's finding, and its training run, if there is one.
+
+    >>> from denselayer.doctor import DEFECTS
+    >>> Case(DEFECTS["bias-zero"], None, None).defect.group
+    'arrays'
+    """
 
     defect: Defect
     finding: Finding
@@ -57,7 +62,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Casebook:
-    """The cases of one group of the table, in its order; prints as a list, and as a table in a notebook."""
+    """The cases of one group of the table, in its order; prints as a list, and as a table in a notebook.
+
+    >>> Casebook("gates", ()).group
+    'gates'
+    """
 
     group: str
     cases: tuple[Case, ...]
@@ -83,6 +92,9 @@ def casebook(group):
 
     Raises:
         ValueError: no such group.
+
+    Source:
+        The mistakes are those that people make, collected while this book was written.
 
     >>> found = casebook("gates")
     >>> found.cases[0].defect.name

@@ -36,6 +36,9 @@ class Defect:
     ``wrong`` and ``right`` are lines of NumPy, ``evidence`` is one sentence on how it is told from its
     neighbours, ``change`` is what to do, ``in_training`` is what a training run looks like with it, and
     ``found_by`` is the test that brings it to light.
+
+    >>> DEFECTS["weight-transposed"].right
+    'd_weight = d_out.T @ x'
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Examines a loss and its hand-written gradient: is the gradient that of this loss, and of which other?"""
+"""Examine a loss and its hand-written gradient: whether it is that of this loss, and else of which other."""
 
 from dataclasses import replace
 

@@ -24,7 +24,11 @@ KEPT = ("float", "np.")
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a gradient: where it is, what the backward pass says, and what was measured."""
+    """One entry of a gradient: where it is, what the backward pass says, and what was measured.
+
+    >>> Entry((0, 1), theirs=1.0, numeric=2.0).relative_error
+    0.5
+    """
 
     index: tuple[int, ...]
     theirs: float
@@ -42,6 +46,9 @@ class ArrayVerdict:
 
     ``entries`` are the worst ones, ``checked`` of ``total`` entries were compared, and ``note`` says what
     else there is to say, such as why nothing could be compared.
+
+    >>> ArrayVerdict("weight", "wrong", (Entry((0, 1), 1.0, 2.0),), checked=6, total=6).verdict
+    'wrong'
     """
 
     name: str
@@ -54,7 +61,11 @@ class ArrayVerdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect: its id in `DEFECTS`, the arrays where it shows, and the numbers that prove it."""
+    """One defect: its id in `DEFECTS`, the arrays where it shows, and the numbers that prove it.
+
+    >>> Finding("bias-zero", ("bias",)).name
+    'gradient of the bias left zero'
+    """
 
     defect: str
     where: tuple[str, ...] = ()

@@ -108,6 +108,10 @@ class TrainingRun:
     """What the right and the wrong program print: the mean loss of each epoch, shape (epochs,).
 
     ``wrong`` is shorter where the program stopped with an error; ``stopped`` is its text.
+
+    >>> run = TrainingRun("gate-missing", right=np.array([1.0, 0.5]), wrong=np.array([1.0, 0.9]))
+    >>> run.fell
+    True
     """
 
     defect: str
@@ -192,6 +196,10 @@ def training_run(defect, *, epochs=EPOCHS):
     Raises:
         ValueError: no such defect, one that no training run can show, or no epochs.
         TypeError: epochs is no whole number.
+
+    Source:
+        Gradient descent on the mean squared error: L. Bottou, F. E. Curtis, J. Nocedal, "Optimization methods
+        for large-scale machine learning", SIAM Review 60 (2018).
 
     >>> run = training_run("sign-flipped")
     >>> run.outcome, run.fell

@@ -1,4 +1,4 @@
-"""Explains a row of updates as a gradient, a memory of earlier ones, and decay: which update rule is it?"""
+"""Explain a row of updates by an update rule: a gradient, a memory of earlier ones, and decay."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial

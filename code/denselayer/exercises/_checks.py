@@ -14,6 +14,9 @@ class Fault:
 
     ``at_a_line`` is False for an exception that no line of the student's raised: it may come from what a
     check did with a strange result, so any other fault is told before it.
+
+    >>> Fault("shape", "Two numbers are asked.").rank < Fault("values", "They are wrong.").rank
+    True
     """
 
     status: str
@@ -40,6 +43,9 @@ class Slip:
         output: the name of the result that it concerns; empty for all.
         first: whether it knows more than the doctor, who would call it by the name of another mistake with
             the same numbers, or in words that say less.
+
+    >>> Slip("no bias", lambda x, weight, bias: x @ weight.T, "The bias is left out.").name
+    'no bias'
     """
 
     name: str
@@ -54,8 +60,7 @@ class Case:
 
     Every call gets copies, so that a function that changes its input spoils nothing.
 
-    >>> case = Case(x=np.array([1.0, 2.0]), factor=3)
-    >>> print(case)
+    >>> print(Case(x=[1.0, 2.0], factor=3))
     x = [1, 2], factor = 3
     """
 
@@ -63,6 +68,7 @@ class Case:
         self.arguments = arguments
 
     def fresh(self):
+        """Copies of the arguments, in order."""
         return [copy.deepcopy(value) for value in self.arguments.values()]
 
     def __str__(self):
@@ -78,6 +84,10 @@ class Refuses:
         error: the kind of exception.
         why: one sentence on what is wrong with the arguments.
         name: which of the names that the answer binds; the first if empty.
+
+    >>> wrong_shapes = Refuses(lambda: [Case(x=[1.0, 2.0])], ValueError, "x has two entries.")
+    >>> wrong_shapes.error.__name__
+    'ValueError'
     """
 
     cases: Callable
@@ -86,6 +96,7 @@ class Refuses:
     name: str = ""
 
     def examine(self, answer) -> Fault | None:
+        """The fault of the first case that is not refused as it should be."""
         function = answer.function(self.name)
         for case in self.cases():
             result, fault = answer.call(function, case.fresh(), expected=self.error)
@@ -108,12 +119,16 @@ class Property:
         test: a function of the student's functions or classes; it returns None if all is well, a sentence,
             or a `Fault`. What it calls of the student's may raise: that is told with the student's line.
         finding: the name of the mistake if ``test`` gives a sentence.
+
+    >>> Property(lambda f: None if f(2) == 4 else "It does not double.", "no double").finding
+    'no double'
     """
 
     test: Callable
     finding: str = ""
 
     def examine(self, answer) -> Fault | None:
+        """The fault if the property does not hold."""
         found, fault = answer.call(self.test, answer.functions)
         if fault:
             return fault

@@ -23,6 +23,9 @@ class Wrong:
         snippets: the code of every blank, one text or a list.
         finding: the name of the mistake that the feedback must carry: of a slip, or of the doctor.
         says: the headline that it must get, word for word.
+
+    >>> Wrong("forgot the bias", "return X @ weight.T", finding="no bias").finding
+    'no bias'
     """
 
     name: str
@@ -41,6 +44,19 @@ class Code(Exercise):
         solution: the code for every blank, one text or a list.
         checks: `Values`, `Refuses` and `Property` objects.
         wrong: at least three `Wrong` answers.
+
+    >>> from denselayer.exercises import Case, Values
+    >>> template, check = "def double(x):\\n    <<twice x>>", Values(lambda: [Case(x=1.5)], lambda x: 2 * x)
+    >>> parts = {"template": template, "solution": "return 2 * x", "checks": [check], "wrong": []}
+    >>> double = Code("t", entry="double", **parts)
+    >>> print(double.starter)
+    def double(x):
+        ...  # blank 1: twice x
+    >>> print(double.check(lambda x: 3 * x))
+    ✗ The values are wrong.
+      For example:
+        x = 1.5
+        yours 4.5, right 3
     """
 
     kind = "code"

@@ -62,6 +62,9 @@ def _source(exercise, answers):
 def hint(identifier) -> Words:
     """The next hint: one rung more of the ladder with every call.
 
+    Args:
+        identifier: the id of the exercise.
+
     >>> hint("nothing")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     ValueError: exercises: there is no exercise 'nothing'
@@ -73,12 +76,24 @@ def hint(identifier) -> Words:
 
 
 def solution(identifier) -> Words:
-    """The solution, as the book has it."""
+    """The solution, as the book has it.
+
+    Args:
+        identifier: the id of the exercise.
+
+    >>> solution("nothing")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ValueError: exercises: there is no exercise 'nothing'
+    """
     exercise = get(identifier)
     _state.show_solution(exercise)
     return Words(exercise.solution, exercise.plain["solution"])
 
 
 def progress():
-    """What has been attempted and what is right, chapter by chapter."""
+    """What has been attempted and what is right, chapter by chapter.
+
+    >>> "The dense layer" in str(progress())
+    True
+    """
     return _state.progress()

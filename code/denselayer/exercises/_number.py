@@ -34,6 +34,9 @@ class Part:
         atol: absolute tolerance, for answers near zero.
         unit: shown behind the blank, and allowed behind a number in a string.
         options: the words to choose from, for an answer that is a word.
+
+    >>> Part("bytes", 120, {240: "240 is right for float64."}, unit="bytes").right(Fraction(120))
+    True
     """
 
     name: str

@@ -55,6 +55,9 @@ def ids(chapter=None) -> list[str]:
 def get(identifier):
     """One exercise.
 
+    Args:
+        identifier: the id, as the book shows it.
+
     Raises:
         ValueError: there is no exercise of this id; the message names the ones that look like it.
 

@@ -12,6 +12,7 @@ from ._show import LARGEST, listed, shown, size
 
 
 def _as_it_is(result):
+    """The result itself."""
     return result
 
 
@@ -33,6 +34,10 @@ class Values:
             values are wrong.
         words: what the doctor calls things, and what the exercise calls them, such as ``{"x": "z"}``.
         tidy: makes a result comparable, such as sorting what has no order.
+
+    >>> double = Values(lambda: [Case(x=1.5)], lambda x: 2 * x)
+    >>> double.rtol
+    1e-07
     """
 
     cases: Callable
