@@ -336,6 +336,32 @@ def test_a_slip_that_knows_more_than_the_doctor_is_told_first():
     assert seen_by(found("weight-averaged"), first=True).finding == "doubled"
 
 
+def both_scaled(by_weight, by_bias, first, *defects):
+    """The feedback to two scaled gradients, one of which a slip explains."""
+    slip = Slip("tripled", lambda d_out, x: 3 * d_out.sum(0), "The bias.", output="d_bias", first=first)
+    both = lambda d_out, x: (d_out.T @ x, d_out.sum(0))  # noqa: E731
+    of_values = {"returns": ("d_weight", "d_bias"), "slips": (slip,), "doctor": lambda f: found(*defects)}
+    check = Values(GRADIENT.checks[0].cases, both, **of_values)
+    source = f"def f(d_out, x):\n    return {by_weight} * d_out.T @ x, {by_bias} * d_out.sum(0)"
+    return answered(source, exercise([check], template="def f(d_out, x):\n    <<both>>"))
+
+
+def test_a_slip_that_explains_one_of_several_wrong_results_is_told_only_if_the_doctor_names_nothing():
+    assert both_scaled(1, 3, True, "gate-missing").finding == "tripled"
+    assert both_scaled(2, 3, True, "gate-missing").finding == "gate-missing"
+    assert both_scaled(2, 3, False, "factor").finding == "tripled"
+
+
+def test_two_findings_on_one_array_show_no_formula_as_each_would_hide_the_other():
+    formulas = ("d_weight = x.T @ d_out", "")
+    [alone] = [
+        line for line in seen_by(found("gate-missing", formulas=formulas)).details if "computed" in line
+    ]
+    assert alone == "It computed: d_weight = x.T @ d_out"
+    both = seen_by(found("gate-missing", "weight-averaged", formulas=formulas)).details
+    assert not any("computed" in line for line in both)
+
+
 def test_what_names_a_mistake_is_told_before_what_is_general_in_one_feedback():
     feedback = seen_by(found("factor", "weight-averaged"))
     assert feedback.finding == "weight-averaged"

@@ -71,18 +71,19 @@ def _is_of_a_file(finding):
     return DEFECTS[finding.defect].group == "files"
 
 
-def best_named(fault, found, slip=None, *, first=False, words=None) -> Fault:
+def best_named(fault, found, slip=None, *, first=False, whole=True, words=None) -> Fault:
     """The fault by the name that says most: the doctor's if it names what is wrong, else that of a slip.
 
     Args:
         fault: what is wrong, without a name.
         found: a `Diagnosis`.
         slip: the fault as a known slip that fits all cases tells it, or None.
-        first: whether the slip knows more than the doctor. It goes first as well if the doctor has only
-            something general to say, or leaves a wrong result without an explanation.
+        first: whether the slip knows more than the doctor.
+        whole: whether the slip explains all that is wrong. Then it also goes before a doctor who leaves a
+            wrong result without an explanation.
         words: what the doctor calls things, and what the exercise calls them.
     """
-    if slip and (first or not found.named or not found.whole):
+    if slip and (not found.named or (whole and (first or not found.whole))):
         return slip
     return _told(found, fault, words or {}) if found.named or found.general else fault
 
@@ -90,10 +91,12 @@ def best_named(fault, found, slip=None, *, first=False, words=None) -> Fault:
 def _told(diagnosis, fault, words):
     """The fault with what the doctor says of it."""
     findings = (*diagnosis.named, *diagnosis.general)
+    places = [name for finding in findings for name in finding.where]
     details = [fault.headline, *fault.details]
     for number, finding in enumerate(findings):
         lines = [f"On top of that: {finding.evidence}"] if number else []
-        lines += [f"It computed: {finding.computed}"] if finding.formulas[0] else []
+        alone = all(places.count(name) == 1 for name in finding.where)
+        lines += [f"It computed: {finding.computed}"] if finding.formulas[0] and alone else []
         details += [_in(words, line) for line in (*lines, f"Change: {finding.change}")]
     first = findings[0]
     return Fault("values", _in(words, first.evidence), tuple(details), fault.example, first.defect)

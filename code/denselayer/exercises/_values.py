@@ -236,7 +236,12 @@ class Values:
             return best_named(fault, found, words=self.words)
         details = (fault.headline, *fault.details)
         known = Fault(fault.status, slip.says, details, fault.example, slip.name)
-        return best_named(fault, found, known, first=slip.first, words=self.words)
+        whole = not slip.output or self._all_others_right(slip.output, pairs)
+        return best_named(fault, found, known, first=slip.first, whole=whole, words=self.words)
+
+    def _all_others_right(self, output, pairs):
+        others = [name for name in self.returns if name != output]
+        return all(self._close(right[name], theirs[name]) for _, right, theirs in pairs for name in others)
 
     def _fits(self, slip, pairs):
         telling = False

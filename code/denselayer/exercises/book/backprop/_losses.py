@@ -348,6 +348,15 @@ def cross_entropy(scores, classes):
                     output="d_scores",
                 ),
                 Slip(
+                    "divided by the classes",
+                    lambda scores, classes: (
+                        (probabilities(scores) - one_hot(scores, classes)) / scores.shape[1]
+                    ),
+                    "`d_scores` is divided by the number of classes: the loss is a mean over the rows.",
+                    output="d_scores",
+                    first=True,
+                ),
+                Slip(
                     "right class forgotten",
                     lambda scores, classes: probabilities(scores) / len(scores),
                     "`d_scores` holds the probabilities: 1 is still to be subtracted at the right class of"

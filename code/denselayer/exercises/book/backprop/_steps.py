@@ -280,7 +280,7 @@ def example_backward(x, weight, bias, target):
             lambda d_a, z: d_a * (0.1 + 0.9 * (z > 0)),
             name="leaky_backward",
             gradient_of={"": "z"},
-            doctor=lambda backward: diagnose_layer(leaky, backward),
+            doctor=lambda backward: diagnose_layer(leaky, lambda d_a, z: np.asarray(backward(d_a, z))),
             words={"x": "z", "d_out": "d_a"},
             slips=(
                 Slip(

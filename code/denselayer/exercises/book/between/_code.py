@@ -203,8 +203,8 @@ def elu_backward(d_out, z):
             lambda d_out, z: d_out * _elu_slope(z),
             name="elu_backward",
             gradient_of={"": "z"},
-            doctor=lambda backward: diagnose_layer(_elu, backward),
-            words={"x": "z", "the activation": "the ELU"},
+            doctor=lambda backward: diagnose_layer(_elu, lambda d_out, z: np.asarray(backward(d_out, z))),
+            words={"x": "z", "the activation": "the ELU", "its own activation": "the ELU"},
             slips=(
                 Slip(
                     "value in place of slope",

@@ -73,7 +73,7 @@ def at_one_place(same_gate):
     def forward(z):
         return np.maximum(z, 0.0)
 
-    return diagnose_layer(forward, lambda d_out, z: same_gate(d_out, z, z)[0])
+    return diagnose_layer(forward, lambda d_out, z: np.asarray(same_gate(d_out, z, z)[0]))
 
 
 FLIPPING = [
