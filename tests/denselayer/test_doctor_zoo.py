@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from denselayer.doctor import diagnose_layer, zoo
+from denselayer.doctor import diagnose, diagnose_layer, zoo
 from denselayer.doctor._zoo_pieces import FAULTS
 from tests.denselayer import doctor_cases as cases
 
@@ -75,3 +75,20 @@ def test_a_large_layer_takes_a_bounded_number_of_forward_passes(defects):
     assert set(report.defects) == set(defects)
     assert 0 < len(rows) <= 200
     assert sum(rows) <= 20_000
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+def test_the_activation_of_one_unit_is_seen_though_few_inputs_shut_it(activation):
+    for seed in range(20):
+        options = {"in_features": 1 + seed % 2, "out_features": 1, "storage": zoo.STORAGE[seed % 3]}
+        report = zoo.faulty([], form="instance", activation=activation, seed=seed, **options).diagnose()
+        assert report.healthy and activation.replace("_", " ") in report.subject, report
+
+
+@pytest.mark.parametrize("place", [(0, 0), (7, 3), (11, 11)])
+def test_one_wrong_entry_of_many_is_not_called_healthy(place):
+    weight = np.random.default_rng(0).normal(size=(12, 12))
+    grads = {"weight": 2 * weight}
+    grads["weight"][place] += 1.0
+    assert diagnose(lambda params: (params["weight"] ** 2).sum(), {"weight": weight}, grads).defects == ()
+    assert not diagnose(lambda params: (params["weight"] ** 2).sum(), {"weight": weight}, grads).healthy
