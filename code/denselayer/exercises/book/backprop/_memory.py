@@ -305,6 +305,15 @@ def keep_some(d_end, x, chain, every):
             finding="products not counted",
         ),
         Wrong(
+            "gradients transposed",
+            [
+                KEEP_ALL,
+                FORWARD,
+                BACKWARD.replace("part + d_weights", "[d_weight.T for d_weight in part] + d_weights"),
+            ],
+            finding="weight-transposed",
+        ),
+        Wrong(
             "segments in the order of the way back",
             [KEEP_ALL, FORWARD, BACKWARD.replace("part + d_weights", "d_weights + part")],
             finding="segments in the order of the way back",

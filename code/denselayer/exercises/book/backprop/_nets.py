@@ -508,6 +508,16 @@ def slopes(d_h, x, weight, bias):
             finding="shared-weight-overwritten",
         ),
         Wrong(
+            "overwrites the weight in every round",
+            [THREE.replace("d_weight +=", "d_weight ="), SLOPES],
+            finding="shared-weight-overwritten",
+        ),
+        Wrong(
+            "adds up transposes",
+            [THREE.replace("+= of_weight", "+= of_weight.T"), SLOPES],
+            finding="weight-transposed",
+        ),
+        Wrong(
             "last use alone",
             [
                 """

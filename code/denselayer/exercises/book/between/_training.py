@@ -260,6 +260,12 @@ def descend(w1, w2, steps, lr):
             ),
             finding="second step from the moved weight",
         ),
+        Wrong(
+            "one after the other, each with its own error",
+            "for _ in range(steps):\n    w1 = w1 - lr * (w2 * w1 + 1) * w2\n"
+            "    w2 = w2 - lr * (w2 * w1 + 1) * w1",
+            finding="updated-weight-used",
+        ),
         Wrong("the wrong sign of the target", STEPS.replace("+ 1", "- 1"), finding="target +1"),
         Wrong("forgets the one half", STEPS.replace("+ 1\n", "+ 1\n    e = 2 * e\n"), finding="doubled"),
         Wrong(

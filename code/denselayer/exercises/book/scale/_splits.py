@@ -346,6 +346,11 @@ def averaged(x, target, weight, p, repaired):
             finding="average forgotten",
         ),
         Wrong(
+            "p twice",
+            ["factor = p**2 * len(rows) / len(x) if repaired else 1.0", NOTHING],
+            finding="factor",
+        ),
+        Wrong(
             "divides the wrong way round",
             ["factor = len(x) / (p * len(rows)) if repaired else 1.0", NOTHING],
             finding="upside down",

@@ -385,6 +385,11 @@ def table_gradient(words, d_out, table):
             finding="mean of the repeats",
         ),
         Wrong(
+            "takes away",
+            ["d_table = np.zeros_like(table)\nnp.subtract.at(d_table, words, d_out)", REST],
+            finding="sign-flipped",
+        ),
+        Wrong(
             "starts from the table",
             ["d_table = table.copy()\nnp.add.at(d_table, words, d_out)", REST],
             finding="added to the table",
