@@ -123,9 +123,39 @@ local function disclosure(div)
   return blocks
 end
 
+local LINE = 88
+
+local function has_long_line(text)
+  for line in text:gmatch("[^\n]+") do
+    if pandoc.text.len(line) > LINE then
+      return true
+    end
+  end
+  return false
+end
+
+-- Quarto takes a result in plain text for a display like a figure, and says of no output that its lines are long.
+local function output(div)
+  local block = div.content[1]
+  if #div.content ~= 1 or block.t ~= "CodeBlock" then
+    return nil
+  end
+  local classes = div.classes
+  local streams = classes:includes("cell-output-stdout") or classes:includes("cell-output-stderr")
+  if classes:includes("cell-output-display") then
+    classes:insert("cell-output-text")
+  elseif streams and not classes:includes("cell-output-long") and has_long_line(block.text) then
+    classes:insert("cell-output-long")
+  end
+  return div
+end
+
 local function finish_div(div)
   if div.classes:includes("hint") then
     return disclosure(div)
+  end
+  if div.classes:includes("cell-output") then
+    return output(div)
   end
   if div.classes:includes("exercise") or div.classes:includes("solution") then
     return statement(div)

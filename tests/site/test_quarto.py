@@ -42,6 +42,15 @@ def test_exercises_and_hints_are_laid_out_by_the_extension(quarto_site, book_sit
     assert counts(quarto_site) == counts(book_site)
 
 
+def test_the_outputs_of_cells_are_laid_out_by_the_extension(quarto_site, book_site):
+    def counts(folder):
+        pages = site.Site(folder).pages
+        names = [f"cell-output-{kind}" for kind in ("stdout", "stderr", "text", "error", "long")]
+        return {href: {name: len(page.by_class(name)) for name in names} for href, page in pages.items()}
+
+    assert counts(quarto_site) == counts(book_site)
+
+
 def test_every_piece_of_markup_is_numbered_the_same(tmp_path, quarto_site):
     root = sample_book.write(tmp_path / "book")
     for engine in ("pandoc", "quarto"):
