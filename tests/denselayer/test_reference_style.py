@@ -2,7 +2,10 @@
 
 import doctest
 import inspect
+import os
 import pkgutil
+import subprocess
+import sys
 from importlib import import_module, resources
 
 import pytest
@@ -28,6 +31,7 @@ MODULES = [
     for info in pkgutil.walk_packages(denselayer.__path__, "denselayer.")
     if not info.name.endswith("__main__")
 ]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 INHERITING = {"MSELoss", "CrossEntropyLoss", "BCEWithLogitsLoss"}
 
 
@@ -116,8 +120,23 @@ def test_package_exports_its_modules_and_its_version():
             "cost",
             "data",
             "doctor",
+            "exercises",
             "training",
         ]
     )
     assert all(inspect.ismodule(getattr(denselayer, name)) for name in denselayer.__all__)
     assert denselayer.__version__.count(".") == 2
+
+
+def test_the_doctor_and_the_exercises_are_imported_only_when_they_are_wanted():
+    wanted = (
+        "import sys, denselayer; print(*(f'denselayer.{m}' in sys.modules for m in ('doctor', 'exercises')))"
+    )
+    asked = "; print(denselayer.doctor.diagnose.__name__, denselayer.exercises.get('dense-count').id)"
+    printed = subprocess.run(
+        [sys.executable, "-c", wanted + asked], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    ).stdout
+    assert printed.split() == ["False", "False", "diagnose", "dense-count"]
+    assert {"doctor", "exercises", "nn"} <= set(dir(denselayer))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        denselayer.nothing  # noqa: B018

@@ -120,7 +120,9 @@ def test_with_numpy_alone_every_module_imports_and_runs(wheel, tmp_path):
 
     result = json.loads(run(str(python), "-I", "-c", PROGRAM, cwd=tmp_path))
     assert Path(result["file"]).is_relative_to(environment)
-    sources = {path.stem for path in (ROOT / "code/denselayer").glob("*.py")} - {"__init__"}
+    package = ROOT / "code/denselayer"
+    files = [path.relative_to(package).with_suffix("") for path in package.rglob("*.py")]
+    sources = {".".join(file.parts).removesuffix(".__init__") for file in files} - {"__init__"}
     assert {name.removeprefix("denselayer.") for name in result["modules"]} == sources
     assert result["out"] == [[2.0, 1.5, 0.0]]
     assert result["augmented"] == [2.0, 1.5, -1.5]
