@@ -11,6 +11,7 @@ from html import escape
 from .._validate import choice
 from . import zoo
 from ._defects import DEFECTS, GROUPS, Defect
+from ._layers import diagnose_layer
 from ._report import Finding
 from ._runs import TRAINABLE, TrainingRun, training_run
 from ._zoo_losses import LOSS_FAULTS
@@ -18,6 +19,25 @@ from ._zoo_pieces import FAULTS
 
 UNLIMITED = {"exits": "SystemExit"}
 """What stands for ``{other}`` of programs that are not run here; for the others it is a limit."""
+LAYERS = {"stale-cache": {"seed": 1}, "other-derivative": {"activation": "sigmoid"}}
+LOSSES = {"averaged-twice": "labels", "other-loss": "absolute"}
+"""Where the finding would be about another way to write the defect than the line of the table."""
+CRASHING = """\
+import numpy as np
+
+class Dense:
+    def __init__(self):
+        self.weight, self.bias, self.kept = np.ones((2, 3)), np.ones(2), []
+
+    def forward(self, x):
+        self.kept.append(x)
+        return x @ self.weight.T + self.bias
+
+    def backward(self, d_out):
+        x = self.kept[len(self.kept)]
+        self.d_weight, self.d_bias = d_out.T @ x, d_out.sum(axis=0)
+        return d_out @ self.weight
+"""
 
 
 @dataclass(frozen=True)
@@ -117,16 +137,23 @@ def _finding(defect):
     """What the doctor says of a program with this defect."""
     if defect not in TRAINABLE:
         return Finding(defect, ("the file layer.py",), {"other": UNLIMITED.get(defect, "its limit")})
-    found = {finding.defect: finding for finding in _specimen(defect).diagnose().findings}
+    report = diagnose_layer(_crashing()) if defect == "crash" else _specimen(defect).diagnose()
+    found = {finding.defect: finding for finding in report.findings}
     return found[defect]
+
+
+def _crashing():
+    space = {}
+    exec(compile(CRASHING, "layer.py", "exec"), space)
+    return space["Dense"]
 
 
 def _specimen(defect):
     if defect in FAULTS:
         size = {"in_features": 3, "out_features": 3 if FAULTS[defect].square else 4}
-        return zoo.faulty([defect], spelling="book", **size)
+        return zoo.faulty([defect], spelling="book", **size, **LAYERS.get(defect, {}))
     if defect == "shared-weight-overwritten":
         return zoo.faulty_tied()
     if defect in LOSS_FAULTS:
-        return zoo.faulty_loss([defect], kind=LOSS_FAULTS[defect][1][0])
+        return zoo.faulty_loss([defect], kind=LOSSES.get(defect, LOSS_FAULTS[defect][1][0]))
     return zoo.faulty_step([defect])

@@ -123,7 +123,7 @@ _ARRAYS = (
         "rows instead of a sum; the bias is not divided.",
         "Remove the division by the batch size from the gradient of {where}: d_out carries the 1/n of the "
         "loss already.",
-        "The bias learns n times faster than the weight. With a large batch the weight hardly moves.",
+        "The bias learns as usual and the weight n times too slowly. With a large batch it hardly moves.",
         "A gradient check with two rows or more; with one row the mean is the sum.",
     ),
     Defect(
@@ -147,9 +147,8 @@ _ARRAYS = (
         "d_weight, d_bias = d_out.T @ x, d_out.sum(axis=0)",
         "With a batch of {n} the gradients of {where} are {factor} times the measured ones: the layer takes "
         "the mean over the rows where its gradient is the sum.",
-        "Let the layer add over the batch, and divide by n once, in the gradient of the loss. A course that "
-        "divides in the layer has a loss whose own gradient is not divided: then the division must stand in "
-        "one place, and not in both.",
+        "Let the layer add over the batch, and divide by n once, in the gradient of the loss. Some courses "
+        "divide in the layer instead; then the gradient of the loss must not divide.",
         "Under a loss that is a mean each step is n times too short. Under a loss that is a sum it trains, "
         "until the batch size or the loss is changed.",
         "A gradient check of the layer alone with two rows or more. In a whole step whose loss divides "
@@ -189,7 +188,7 @@ _ARRAYS = (
         "d_weight = lr * d_out.T @ x",
         "d_weight = d_out.T @ x",
         "The gradient of {where} is {factor} times the measured one, and the learning rate is {other}: "
-        "it was multiplied in before the update does so.",
+        "it was multiplied in already, and the update does so once more.",
         "Keep the gradient free of the learning rate, and multiply once, in the update: "
         "weight -= lr * d_weight.",
         "Each step is multiplied by the learning rate twice. With a rate of 0.01 the loss falls a hundred "
@@ -232,7 +231,7 @@ _ARRAYS = (
         "The gradient of {where} is {factor} times as large as the measured one in every entry, for "
         "every batch size that was tried.",
         "Look for a number near {factor} that multiplies or divides {where} in the backward pass: a "
-        "constant of the loss, a scale, a learning rate, or a size that is not the batch size.",
+        "constant of the loss, a scale, a learning rate, or a number of rows, units or classes.",
         "Where all gradients have the factor, it acts like another learning rate. In one array alone the "
         "direction of the step is wrong, and that array learns too fast or too slowly.",
         "A gradient check: the ratio of claim and slope is the same in every entry.",
@@ -285,7 +284,7 @@ _ARRAYS = (
         "d_bias = np.zeros_like(bias)",
         "d_bias = d_out.sum(axis=0)",
         "The gradient of {where} is zero or missing, and the measured one is not.",
-        "Fill it in: the gradient of the bias is d_out, summed over the batch.",
+        "Fill it in: for a dense layer it is d_out, summed over the batch.",
         "The bias keeps its first value for ever. The loss falls, and stays above what a bias could reach.",
         "A gradient check, or a look at which parameters have changed after a step.",
     ),
@@ -325,7 +324,7 @@ _GATES = (
         "d_z = np.where(z > 0, d_out, 0)",
         "The gradient passes where d_out is positive. It must pass, with either sign, where the "
         "pre-activation z is positive; this shows in {where}.",
-        "Keep z of the forward pass, and take the mask from it: d_z = d_out * (z > 0).",
+        "Keep z of the forward pass, and decide by its sign: for a ReLU d_z = d_out * (z > 0).",
         "Nothing stops, and the loss may still fall: units that are shut move, and no unit gets a negative "
         "gradient.",
         "A gradient check with an upstream gradient of both signs that do not follow those of z.",
@@ -379,8 +378,8 @@ _GATES = (
         "The derivative is the formula for the output, a * (1 - a) or 1 - a**2, but it was given the "
         "pre-activation z; this shows in {where}.",
         "Give that formula the output a of the activation, and not its input z.",
-        "The factor has no bound and has the wrong sign for large z, so large pre-activations are pushed the "
-        "wrong way and the loss can grow.",
+        "The factor has no bound, and beyond a small interval of z the wrong sign. So large pre-activations "
+        "are pushed the wrong way, and the loss can grow.",
         "A gradient check with pre-activations of about 1 and more in magnitude.",
     ),
     Defect(
@@ -389,7 +388,7 @@ _GATES = (
         "gates",
         "d_z = d_out * (a * (1 - a) + 0.01)",
         "d_z = d_out * a * (1 - a)",
-        "The derivative is too large by the same number, {factor}, in every entry; this shows in {where}.",
+        "The derivative is off by the same number, {factor}, in every entry; this shows in {where}.",
         "Remove what is added to the derivative. A derivative needs no protection against zero: nothing "
         "divides by it.",
         "Little is seen at first. Saturated units keep moving, and a shut ReLU unit moves although the loss "
@@ -427,12 +426,12 @@ _GATES = (
         "other-derivative",
         "derivative of another activation",
         "gates",
-        "a = np.maximum(z, 0); d_z = d_out * np.where(z > 0, 1, 0.01)",
-        "a = np.maximum(z, 0); d_z = d_out * (z > 0)",
+        "a = sigmoid(z); d_z = d_out * (1 - a**2)",
+        "a = sigmoid(z); d_z = d_out * a * (1 - a)",
         "The derivative is that of {other}, and the forward pass applies {expected}; this shows in {where}.",
         "Let both passes use the same activation: take the derivative of {expected}, or apply {other}.",
-        "Nothing stops, and the loss may still fall, to end higher. Units learn at the wrong speed, and some "
-        "that should not move at all do.",
+        "Nothing stops, and the loss may still fall, to end higher. Units learn at the wrong speed; with the "
+        "slope of a leaky ReLU, shut units move too.",
         "A gradient check of the activation alone.",
     ),
 )
@@ -484,8 +483,8 @@ _LOSSES = (
         "losses",
         "p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)",
         "e = np.exp(z - z.max(axis=1, keepdims=True)); p = e / e.sum(axis=1, keepdims=True)",
-        "With logits of {other} the {where} is inf or NaN, and its true value is finite: the exponential "
-        "overflows.",
+        "With logits of {other} there is inf or NaN in the {where}, and the true value is finite: the "
+        "exponential overflows.",
         "Subtract the largest logit of each row before the exponential. This changes no probability.",
         "It trains like the right one until a logit passes about 709 (88 in float32). From then on the loss "
         "and all parameters are NaN.",
@@ -498,8 +497,8 @@ _LOSSES = (
         "loss = -np.log(p[rows, labels]).mean()",
         "log_p = z - z.max(axis=1, keepdims=True); "
         "log_p -= np.log(np.exp(log_p).sum(axis=1, keepdims=True)); loss = -log_p[rows, labels].mean()",
-        "With {other} the {where} is inf or NaN, or cut off by an epsilon, and its true value is finite: a "
-        "probability was rounded to 0 or 1 before its logarithm was taken.",
+        "With {other} there is inf or NaN in the {where}, or a value cut off by an epsilon, and the true "
+        "value is finite: a probability was rounded to 0 or 1 before its logarithm was taken.",
         "Compute the logarithm of the softmax or of the sigmoid directly from the logits, as logits minus "
         "log-sum-exp, or np.logaddexp(0, z). An epsilon inside the logarithm only moves the limit.",
         "It trains like the right one until a prediction is confidently wrong. Then the loss is inf, or its "
@@ -513,7 +512,7 @@ _STATE = (
         "shared-weight-overwritten",
         "gradient of a shared weight overwritten",
         "state",
-        "d_weight = d_second.T @ h  # and in the other place d_weight = d_first.T @ x",
+        "d_weight = d_second.T @ h; d_weight = d_first.T @ x",
         "d_weight = d_second.T @ h; d_weight += d_first.T @ x",
         "The gradient of {where} lacks a part: the array is used in more than one place, and only the share "
         "of {other} is there.",
@@ -578,10 +577,10 @@ _STATE = (
         "input-changed",
         "input changed in place",
         "state",
-        "x -= x.mean(axis=0)",
-        "x = x - x.mean(axis=0)",
+        "x -= 0.5",
+        "x = x - 0.5",
         "After the call the array {where} that you were given is not what it was.",
-        "Make a new array: x = x - x.mean(axis=0) in place of x -= x.mean(axis=0).",
+        "Make a new array: x = x - 0.5 in place of x -= 0.5.",
         "The data themselves change from step to step. The same batch is no longer the same in the next "
         "epoch, so the loss stays high.",
         "Keep a copy of every array that goes in, and compare afterwards.",
@@ -602,8 +601,8 @@ _STATE = (
         "view-kept",
         "a view kept where a copy was needed",
         "state",
-        "self.d_bias = d_out[0]  # or a buffer that the next call writes to again",
-        "self.d_bias = d_out[0].copy()",
+        "np.matmul(d_out, weight, out=self.buffer); d_x = self.buffer  # the next call writes there too",
+        "d_x = d_out @ weight",
         "{where} changes when {other} is changed afterwards: both are the same memory.",
         "Keep a copy (array.copy()), or compute into a new array.",
         "Right as long as nobody reuses the memory. With a buffer that is filled again for each batch the "
@@ -616,7 +615,7 @@ _STATE = (
         "state",
         "bias = bias - lr * d_out",
         "bias = bias - lr * d_out.sum(axis=0)",
-        "After one step {where} has the shape {shape}; before it was {expected}.",
+        "After one step {where} has the shape {shape}; it was {expected} before.",
         "Sum the gradient over the batch, and update in place (bias -= ...), which refuses to change a "
         "shape.",
         "The loss falls, lower perhaps than it should: each row of the batch has a bias of its own from "
@@ -665,7 +664,7 @@ _NUMBERS = (
         "not-finite",
         "NaN or infinity",
         "numbers",
-        "d_z = d_out / z * np.maximum(z, 0)",
+        "d_z = d_out * (z / np.maximum(z, 0))",
         "d_z = d_out * (z > 0)",
         "{where} holds NaN or inf for ordinary numbers.",
         "Look for a division by zero, a logarithm or a root of a number that is not positive, 0 * inf, or an "
@@ -677,8 +676,8 @@ _NUMBERS = (
         "batch-size-hides",
         "right for one row, wrong for more",
         "numbers",
-        "d_bias = d_out[0]",
-        "d_bias = d_out.sum(axis=0)",
+        "d_weight = np.outer(d_out[0], x[0])",
+        "d_weight = d_out.T @ x",
         "With one row the gradient of {where} is right, and with {n} rows it is wrong.",
         "Test with two rows or more, and look for what the rows do to each other: a sum over the batch "
         "that is missing, a division too many, an index that takes more than its own row.",
@@ -691,8 +690,8 @@ _NUMBERS = (
         "numbers",
         "out = x @ weight.T + bias; out -= out.mean(axis=0)",
         "out = x @ weight.T + bias",
-        "Row {other} of {where} changes when another row of the batch is changed, unless it is meant, as in "
-        "batch normalisation.",
+        "Row {other} of {where} changes when another row of the batch is changed, which is wrong unless it "
+        "is meant, as in batch normalisation.",
         "Treat each row by itself. Look for a mean, a maximum, a norm or a sort over the whole array or over "
         "axis 0 where axis 1 was meant.",
         "The loss falls and may end higher. The prediction for a sample depends on its neighbours, so it "
@@ -706,8 +705,8 @@ _FILES = (
         "crash",
         "the program stops with an error",
         "files",
-        "raise ValueError",
-        "return d_x",
+        "x = kept[len(kept)]",
+        "x = kept[-1]",
         "{where} stopped with {other}.",
         "Read the last line of the message and the line of your own file that it names.",
         "No training: it stops.",
@@ -752,7 +751,7 @@ _FILES = (
         "memory",
         "the program takes too much memory",
         "files",
-        "d_weight = np.zeros((n, out_features, in_features, in_features))",
+        "d_weight = (d_out[:, :, None] * x[:, None, :]).sum(axis=0)",
         "d_weight = d_out.T @ x",
         "{where} wanted more than {other} of memory.",
         "Look for a list that grows in a loop, or an array with one axis too many; sum over the batch with a "
@@ -765,7 +764,7 @@ _FILES = (
         "forward pass not deterministic",
         "files",
         "mask = np.random.rand(*z.shape) > 0.5",
-        "mask = self.rng.random(z.shape) > 0.5  # rng made from a seed, and off in the check",
+        "mask = self.rng.random(z.shape) > 0.5  # made from a seed; off while you check",
         "The same input gives another output in {where} each time, so that no slope can be measured.",
         "Switch off what throws dice (dropout, noise, a fresh initialisation), or give it a generator with a "
         "seed that is set anew before each call.",
