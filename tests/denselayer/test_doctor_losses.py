@@ -416,3 +416,12 @@ def test_prints_of_the_loss_are_not_shown(capsys):
 
     assert diagnose_loss(talking, d_mse).healthy
     assert capsys.readouterr().out == ""
+
+
+def test_a_mean_over_the_columns_in_place_of_the_rows_is_one_factor():
+    def gradient(z, labels):
+        return (F.softmax(z) - hot(labels, z.shape[1])) / z.shape[1]
+
+    report = diagnose_loss(F.cross_entropy, gradient)
+    assert report.defects == ("factor",)
+    assert report.findings[0].facts["factor"].startswith("n / k")

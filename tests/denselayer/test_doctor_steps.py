@@ -513,3 +513,17 @@ def test_an_error_in_the_step_is_quoted():
 def test_what_is_missing_is_asked_for(arguments, message):
     with pytest.raises(ValueError, match=f"diagnose_step: {message}"):
         diagnose_step(*arguments)
+
+
+def test_no_factor_is_told_of_single_numbers_whose_steps_follow_no_gradient():
+    def product(params, x, t):
+        return float((params["a"] * params["b"] + 1) ** 2 / 2)
+
+    def step(params, x, t, lr):
+        a, b = float(params["a"]), float(params["b"])
+        error = a * b + 1
+        return {"a": np.array(a - lr * (error * b + 0.1 * a)), "b": np.array(b - lr * (error * a + 0.1 * b))}
+
+    start = {"a": np.array(0.5), "b": np.array(0.4)}
+    report = diagnose_step(step, start, product, np.ones((6, 1)), np.ones((6, 1)))
+    assert report.status == "cannot tell"

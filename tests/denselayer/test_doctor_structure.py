@@ -354,3 +354,15 @@ def test_laws_are_written_as_people_write_them():
 def test_the_slopes_of_known_activations_are_those_of_their_values(curve):
     z = np.array([-1.3, -0.2, 0.4, 2.0])
     assert curve.slope(z) == pytest.approx((curve.value(z + 1e-6) - curve.value(z - 1e-6)) / 2e-6, rel=1e-6)
+
+
+def test_a_derivative_that_is_too_small_by_a_number_is_written_with_a_minus():
+    report = diagnose_layer(lambda z: np.where(z > 0, z, 0.1 * z), lambda d_out, z: 0.9 * d_out * (z > 0))
+    assert report.defects == ("epsilon-in-derivative",)
+    assert report.findings[0].facts["factor"] == pytest.approx(-0.1)
+    assert report.findings[0].computed == "d_z = d_out * (np.where(z > 0, 1, 0.1) - 0.1)"
+
+
+def test_two_numbers_that_only_fit_together_explain_nothing():
+    report = diagnose_layer(lambda z: np.maximum(z, 0.0), lambda d_out, z: d_out * np.sign(z))
+    assert report.status == "cannot tell"

@@ -49,8 +49,8 @@ class Gate:
     d_z: Callable
     """Takes a `Case`."""
     plus: Callable | None = None
-    """With it, an unknown multiple of ``plus(case)`` is added; where the id ends with a colon, nothing else
-    may be unknown."""
+    """With it, an unknown multiple of ``plus(case)`` is added; where that is negative or the id ends with a
+    colon, nothing else may be unknown."""
     known: dict = field(default_factory=dict, compare=False)
     """What was computed for a case, since a measured slope takes a forward pass."""
 
@@ -184,7 +184,8 @@ def _fit(gate, form, cases, rtol):
         steady = np.max(np.abs(np.array(epsilons) - epsilon)) <= max(1e-3 * abs(epsilon), 10 * rtol)
         if not steady or not 100 * rtol < abs(epsilon) <= LARGEST_EPSILON:
             return None
-        if gate.defect.endswith(":") and abs(abs(law.constant) - 1) > 1e-4:
+        fitted_twice = abs(abs(law.constant) - 1) > 1e-4
+        if fitted_twice and (gate.defect.endswith(":") or epsilon < 0):
             return None
     return Explanation(gate.defect, form.defect, law, epsilon, form.tag)
 

@@ -135,8 +135,12 @@ def _by_factor(reading, scale):
 def factors(reading, scale):
     """Findings for a gradient that is right up to a factor; none for 1."""
     findings = [Finding("sign-flipped", (reading.name,), {})] if scale.constant < 0 else []
-    findings += _batch_factor(reading, scale)
     constant = abs(scale.constant)
+    if (scale.samples, scale.width) == (1, -1):  # divided by the columns in place of the rows
+        words = "n / k (n is the number of rows, k that of columns)"
+        words = words if constant == 1 else f"{constant:.6g} * {words}"
+        return [*findings, Finding("factor", (reading.name,), {"factor": words})]
+    findings += _batch_factor(reading, scale)
     if constant != 1:
         quadratic = reading.known is not None and reading.known.quadratic
         defect = "factor-two" if quadratic and constant in (2.0, 0.5) else "factor"

@@ -21,6 +21,8 @@ SCALES = {
     "sign-flipped",
 }
 """Defects that must show at all places, and are not believed of one."""
+STEADY = 0.5
+"""How much a gradient may change with the learning rate, to be looked at array by array."""
 EXPLAINED = 0.05
 """How far the steps of an adaptive rule may be from those that were seen, in learning rates."""
 
@@ -311,6 +313,8 @@ def _parameter_by_parameter(runs, facts, step):
     patterns = [place.slopes for place in runs.places]
     best, most = None, -1
     for model in models(runs, step.takes_rate):
+        if best is not None and max(model.varies.values()) > STEADY:
+            continue
         scales = {name: _fit(runs, model, patterns, (name,)) for name in runs.names}
         still = [name for name in runs.names if not any(gradient[name].any() for gradient in model.gradients)]
         count = sum(scale is not None for scale in scales.values()) + len(still)
@@ -355,7 +359,7 @@ def _by_arrays(runs, step, model, left):
     """Ask the doctor of arrays about the gradients that are left, as far as all their entries are known."""
     place = runs.places[0]
     whole = [name for name in left if len(runs.entries[name]) == int(np.prod(runs.shapes[name]))]
-    if not whole or max(model.varies.values()) > 0.5:
+    if not whole or max(model.varies.values()) > STEADY:
         return []
     from .. import doctor
 

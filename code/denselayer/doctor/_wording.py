@@ -57,13 +57,15 @@ def formulas(names, defect, pieces, facts):
 
 def _gate(curve, defect, facts):
     slope = slope_text(curve)
+    if defect == "epsilon-in-derivative":
+        epsilon = facts["factor"]
+        return f"d_out * ({slope} {'-' if epsilon < 0 else '+'} {abs(epsilon)})"
     return {
         "gate-missing": "d_out",
         "gate-on-upstream": f"d_out * {slope.replace('z', 'd_out')}",
         "gate-twice": f"d_out * {slope} * {slope}",
         "derivative-at-output": f"d_out * {AT_OUTPUT.get(curve.name, 'slope(a)')}",
         "derivative-at-input": f"d_out * {AT_INPUT.get(curve.name, 'slope(z)')}",
-        "epsilon-in-derivative": f"d_out * ({slope} + {facts.get('factor', 0.0)})",
         "upstream-ignored": slope,
         "activation-for-derivative": "d_out * a",
     }.get(defect, "")
