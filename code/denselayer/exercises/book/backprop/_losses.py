@@ -354,7 +354,6 @@ def cross_entropy(scores, classes):
                     ),
                     "`d_scores` is divided by the number of classes: the loss is a mean over the rows.",
                     output="d_scores",
-                    first=True,
                 ),
                 Slip(
                     "right class forgotten",

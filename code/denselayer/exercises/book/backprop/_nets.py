@@ -193,7 +193,6 @@ def block_backward(d_out, x, weight, bias):
                     ),
                     "d_out is added in `d_weight`, too: the way around does not go through the weight.",
                     output="d_weight",
-                    first=True,
                 ),
                 Slip(
                     "around twice",
@@ -415,7 +414,6 @@ def slopes(d_h, x, weight, bias):
                     lambda *net: three_uses(*net, given=0)[1],
                     "In `d_weight` every use is multiplied by x: the input of a use is values[use].",
                     output="d_weight",
-                    first=True,
                 ),
                 Slip(
                     "mean of the uses",
