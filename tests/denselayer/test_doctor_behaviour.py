@@ -359,15 +359,16 @@ def test_a_stale_cache_says_whose_input_it_holds():
     }
 
 
-def test_functions_that_keep_their_input_in_a_global_variable_are_named():
-    kept = {}
+KEPT = {}
 
+
+def test_functions_that_keep_their_input_in_a_global_variable_are_named():
     def forward(x, weight, bias):
-        kept["x"] = x
+        KEPT["x"] = x
         return x @ weight + bias
 
     def backward(d_out, weight):
-        return d_out @ weight.T, kept["x"].T @ d_out, d_out.sum(axis=0)
+        return d_out @ weight.T, KEPT["x"].T @ d_out, d_out.sum(axis=0)
 
     [finding] = examine(subject_of(forward, backward))
     assert (finding.defect, finding.where) == ("stale-cache", ("weight",))

@@ -5,6 +5,7 @@ import numpy as np
 from .._slopes import plain_number
 from .._validate import complaint, count, describe
 from ..gradcheck import check_direction
+from ._guard import guarded
 from ._measured import ENTRIES, Context, as_array, judge, measure, merged
 from ._report import ArrayVerdict, Finding, Report
 from ._slips import TWO
@@ -15,6 +16,7 @@ POINTS = 3
 """At how many points gradients are compared, where they come as a function."""
 
 
+@guarded
 def diagnose(loss, params, grads, *, batch_size=None) -> Report:
     """Name what is wrong with hand-written gradients of a loss.
 

@@ -269,7 +269,7 @@ def _queue(subject, first, second):
 def _shared_cache(subject, first, second, right):
     """Two objects of the class, forward in turn, then backward of the first."""
     other = subject.another()
-    if other is None:
+    if other is None or _share_a_closure(subject):
         return []
     one = subject.clone()
     one.forward(first.x.copy())
@@ -282,6 +282,14 @@ def _shared_cache(subject, first, second, right):
     functions = isinstance(subject, FunctionSubject)
     owner = "a call in between" if functions else "another object of the class"
     return [Finding("stale-cache", stale, {"other": f"the input of {owner}"})]
+
+
+def _share_a_closure(subject):
+    """Whether two functions keep things in variables of the function that made them, as an object would."""
+    if not isinstance(subject, FunctionSubject):
+        return False
+    one, other = (getattr(function, "__closure__", None) or () for function in subject.sources())
+    return any(cell in other for cell in one)
 
 
 def _mixed_rows(subject, first, second):

@@ -9,7 +9,7 @@ from ._affine import CLOSE, POINTS, REACH, Dense, Layout, parts_of
 from ._curves import KNOWN, known, leaky
 from ._explain import Case, Target, explain
 from ._hypotheses import forms_of, gates_of
-from ._measured import merged
+from ._measured import LOST, merged
 from ._report import ArrayVerdict, Finding, worst_entries
 from ._shapes import settled
 from ._slips import Names, findings_of
@@ -194,7 +194,7 @@ def _explained(subject, chain, runs):
         findings += step.findings
         known_names |= step.explained
         ways = step.further
-    arrays = tuple(_verdict(name, runs, known_names) for name in (*subject.names, "x"))
+    arrays = tuple(_verdict(name, runs, known_names, subject.lost) for name in (*subject.names, "x"))
     return Outcome(arrays, merged(findings))
 
 
@@ -254,9 +254,11 @@ def _further(layer, cases, gates, chosen):
     return ways
 
 
-def _verdict(name, runs, known_names):
+def _verdict(name, runs, known_names, lost):
     """The verdict on one array."""
     total = int(np.prod(runs[0].shapes[name]))
+    if name in lost and all(run.came.get(name) is None for run in runs):
+        return ArrayVerdict(name, "cannot tell", total=total, note=LOST)
     if all(run.came.get(name) is None for run in runs) and name == "x":
         note = "backward gave no gradient for it, as the lowest layer may."
         return ArrayVerdict(name, "not checked", total=total, note=note)

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from .._validate import complaint
-from ._objects import CannotExamineError, attempt, quietly, resized
-from ._spellings import family, is_upstream, matches, positional, read_returned
+from ._objects import CannotExamineError, attempt, listed, quietly, resized
+from ._spellings import family, is_upstream, matches, positional, read_returned, unread
 
 SIZES = (4, 3, 5, 6, 7, 8)
 """Widths of the layers of a chain: input, output, and those between."""
@@ -20,6 +20,7 @@ class FunctionSubject:
 
     has_zero_grad = False
     single = False
+    lost = frozenset()
     layout = None
 
     def __init__(self, forward, backward, params, plan, shape, *, origin="two functions"):
@@ -83,11 +84,13 @@ class FunctionSubject:
 
     def backward(self, d_out):
         arguments = [self._kept_argument(role, d_out) for role in self._plan[1]]
-        returned = quietly(self._functions[1], *arguments)
+        returned = listed(quietly(self._functions[1], *arguments))
         if self._keys is None:
             shapes = {name: value.shape for name, value in self._params.items()}
             self._keys = read_returned(returned, shapes, np.shape(self._kept["x"]))
         gradients = {name: _part(returned, key) for name, key in self._keys.items()}
+        missing = {name for name in self.names if gradients.get(name) is None}
+        self.lost = frozenset(missing if unread(returned, self._keys) else ())
         return {name: gradients.get(name) for name in ("x", *self.names)}
 
     def _kept_argument(self, role, d_out):
@@ -338,7 +341,7 @@ def _shape_score(subject):
         gradients = run.backward(rng.standard_normal(np.shape(out)).astype(run.dtype))
     except Exception:
         return -1
-    subject._keys = run._keys
+    subject._keys, subject.lost = run._keys, run.lost
     return sum(
         gradients[name] is not None and np.shape(gradients[name]) == params[name].shape for name in params
     )

@@ -7,6 +7,7 @@ import numpy as np
 from . import _behaviour
 from ._affine import recognise
 from ._chain import examine_chain, recognise_chain
+from ._guard import guarded
 from ._mixing import recognise_mixed
 from ._networks import examine_any
 from ._report import ArrayVerdict, Finding, Report
@@ -26,6 +27,7 @@ OUR_INPUT = (ValueError, TypeError, IndexError, CannotExamineError)
 """Errors that an input of the doctor's may have caused."""
 
 
+@guarded
 def diagnose_layer(layer, backward=None, *, params=None, x=None) -> Report:
     """Name the defects of a hand-written layer, activation or small network.
 
@@ -82,6 +84,9 @@ def _not_examined(error):
 
 def examine(subject) -> Report:
     """Examine a subject in all ways, and put what was found into one report."""
+    if subject.dtype not in (np.float32, np.float64):
+        return _too_coarse(subject)
+    notes = _with_finite_numbers(subject)
     if not _deterministic(subject):
         arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
         return Report(subject.description, arrays, (Finding("random", ("the forward pass",)),), failed=True)
@@ -97,7 +102,26 @@ def examine(subject) -> Report:
     behaviour = [one for one in _behaviour.examine(subject) if not (subject.single and _is_usual(one))]
     findings = merge(outcome.findings, behaviour)
     arrays = tuple(_explained(array, findings) for array in outcome.arrays)
-    return Report(words, arrays, findings, outcome.notes, outcome.failed)
+    return Report(words, arrays, findings, (*notes, *outcome.notes), outcome.failed)
+
+
+def _too_coarse(subject):
+    """The report on a layer in float16, or in a dtype that is not usual."""
+    arrays = tuple(ArrayVerdict(name, "not checked") for name in (*subject.names, "x"))
+    note = (
+        f"The parameters are {subject.dtype}; slopes are measured in float64 and float32. Give the layer "
+        "parameters in one of them, and it can be examined."
+    )
+    return Report(subject.description, arrays, notes=(note,), failed=True)
+
+
+def _with_finite_numbers(subject):
+    """Put random numbers in place of parameters that hold NaN or infinity; notes that say so."""
+    params = subject.params()
+    broken = [name for name, value in params.items() if not np.isfinite(value).all()]
+    rng = np.random.default_rng(17)
+    subject.load({name: 0.7 * rng.standard_normal(params[name].shape) for name in broken})
+    return [f"{name} holds NaN or infinity. The passes were examined with other numbers." for name in broken]
 
 
 def _is_usual(finding):

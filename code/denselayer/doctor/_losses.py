@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._validate import choice, complaint, describe
+from ._guard import guarded
 from ._loss_calls import CallError, LossCalls
 from ._loss_explain import Reading, explain, with_epsilon
 from ._loss_library import KNOWN
@@ -15,6 +16,7 @@ from ._report import ArrayVerdict, Finding, Report, worst_entries
 TARGETS = ("labels", "one-hot", "numbers", "binary", "signs")
 
 
+@guarded
 def diagnose_loss(loss, gradient=None, *, targets=None) -> Report:
     """Examine a loss and the gradient that someone wrote for it by hand.
 

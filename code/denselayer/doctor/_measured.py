@@ -16,6 +16,11 @@ from ._spellings import family
 ENTRIES = 24
 """How many entries of each array are measured."""
 SHOW = 3
+LOST = (
+    "no gradient was found that can only be its own; call it d_ and the name of the array, or let backward "
+    "return it."
+)
+"""What is said of a parameter whose gradient may stand under a name that is not known."""
 RTOL = {np.float64: 1e-6, np.float32: 5e-4}
 SILENT, VISIBLE, COARSE = 1e-9, 0.01, 5e-3
 USUAL_CONSTANTS = (0.5, 1.0, 2.0)
@@ -85,6 +90,8 @@ class Context:
     """Whether there is one case only, so that the factor of a single number means nothing."""
     dtype: type = np.float64
     coarse: bool = False
+    lost: frozenset = frozenset()
+    """Arrays whose gradient may stand where it was not found."""
 
 
 def measure(loss, arrays, came, n=1, coarse=False):
@@ -152,6 +159,8 @@ def judge(name, cases, context):
     given = [case.came for case in cases if case.came is not None]
     total = int(np.prod(cases[0].shape))
     kind = family(name.rpartition(".")[2])
+    if not given and name in context.lost:
+        return ArrayVerdict(name, "cannot tell", total=total, note=LOST), []
     if not given and kind not in ("weight", "bias"):
         note = "no gradient was found for it."
         if name == "x":

@@ -26,7 +26,7 @@ def examine_any(subject) -> Outcome:
     if not measured:
         return crashed(subject, errors)
     rates = lambda: learning_rates(subject)  # noqa: E731
-    context = Context((subject.batch_axis,), rates, subject.single, subject.dtype.type, coarse)
+    context = Context((subject.batch_axis,), rates, subject.single, subject.dtype.type, coarse, subject.lost)
     arrays, findings, sure = [], [], None
     for name in (*subject.names, "x"):
         if name in measured:

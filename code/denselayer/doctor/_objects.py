@@ -6,6 +6,7 @@ import inspect
 import io
 import os
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from ._spellings import (
     plain,
     positional,
     read_returned,
+    unread,
 )
+from ._written import assign, snapshot, value_at, written
 
 FORWARD = ("forward", "__call__", "forward_pass", "forward_propagation", "forwardpass", "fwd", "feedforward")
 BACKWARD = ("backward", "backward_pass", "backprop", "backward_propagation", "backwardpass", "bwd", "grad")
@@ -92,6 +95,11 @@ def _method(thing, names):
     return None
 
 
+def passes_of(thing):
+    """The names of the forward and the backward pass of an object, None for one that it has not."""
+    return _method(thing, FORWARD), _method(thing, BACKWARD)
+
+
 class ObjectSubject:
     """An object with a forward and a backward pass; it is copied, and the copy is run."""
 
@@ -108,8 +116,11 @@ class ObjectSubject:
         self.has_zero_grad = self._clear is not None
         self.layout = None
         self._keys = None
+        self._places = {}
+        self.lost = frozenset()
         self._object = duplicate(instance)
         self._x = self._out = self._before = None
+        self._unread = False
 
     @property
     def description(self):
@@ -161,7 +172,7 @@ class ObjectSubject:
         """Run the backward pass; where it updates at once, the gradients are read off the update."""
         function = getattr(self._object, self._backward)
         before = self.params()
-        returned = quietly(function, *backward_arguments(function, d_out, self._x, self._out))
+        returned = listed(quietly(function, *backward_arguments(function, d_out, self._x, self._out)))
         self._before = before
         return self.sort(returned)
 
@@ -171,8 +182,30 @@ class ObjectSubject:
         rng = np.random.default_rng(1)
         out = attempt(run.forward, run.draw_input(n, rng))
         if out is not None:
-            attempt(run.backward, rng.standard_normal(np.shape(out)).astype(self.dtype))
+            before = snapshot(run._object)
+            gradients = attempt(run.backward, rng.standard_normal(np.shape(out)).astype(self.dtype))
             self._keys = run._keys
+            if gradients is not None:
+                self._learn_places(run, before, gradients)
+
+    def _learn_places(self, run, before, gradients):
+        """Where gradients stand that have no telling name, and which cannot be found for sure."""
+        unfound = [slot for slot in self._slots if gradients[slot.name] is None]
+        known = {path for slot in self._slots for path in (slot.path, *slot.others)}
+        places = [self._place(run._object, slot) for slot in self._slots if slot not in unfound]
+        known |= {place.path for place in places if place is not None}
+        self._places, more = assign(run._object, written(run._object, before), unfound, known)
+        more, moved = more or run._unread, run.params()
+        self.lost = frozenset(
+            slot.name
+            for slot in unfound
+            if slot.name not in self._places
+            and (more or not np.ndim(moved[slot.name]) or _moved(moved[slot.name], run._before[slot.name]))
+        )
+
+    def _place(self, root, slot):
+        """The place of the gradient of a parameter, or None."""
+        return find_gradient(root, slot, self.names) or self._places.get(slot.name)
 
     def sort(self, returned):
         """Find the gradients: those that came back, and those that were stored."""
@@ -180,10 +213,11 @@ class ObjectSubject:
             shapes = {slot.name: np.shape(slot.get(self._object)) for slot in self._slots}
             self._keys = read_returned(returned, shapes, np.shape(self._x))
         gradients = {name: _part(returned, key) for name, key in self._keys.items()}
+        self._unread = unread(returned, self._keys)
         for slot in self._slots:
             if gradients.get(slot.name) is None:
-                place = find_gradient(self._object, slot, self.names)
-                gradients[slot.name] = None if place is None else place.get(self._object)
+                place = self._place(self._object, slot)
+                gradients[slot.name] = None if place is None else value_at(self._object, place)
                 if gradients[slot.name] is None:
                     gradients[slot.name] = self._from_update(slot)
         if gradients.get("x") is None:
@@ -200,8 +234,8 @@ class ObjectSubject:
 
     def stored(self):
         """Copies of the gradients that the object keeps, whether or not it returns them too."""
-        places = {slot.name: find_gradient(self._object, slot, self.names) for slot in self._slots}
-        arrays = {name: place.get(self._object) for name, place in places.items() if place is not None}
+        places = {slot.name: self._place(self._object, slot) for slot in self._slots}
+        arrays = {name: value_at(self._object, place) for name, place in places.items() if place is not None}
         return {name: np.array(array) for name, array in arrays.items() if is_array(array)}
 
     def zero_grad(self):
@@ -239,10 +273,19 @@ class ObjectSubject:
     def _widen_gradients(self, other, sides):
         """Give gradients that are kept from the start the shape of their new parameter."""
         for slot in self._slots:
-            place = find_gradient(other._pristine, slot, self.names)
-            value = None if place is None else place.get(other._pristine)
+            place = self._place(other._pristine, slot)
+            value = None if place is None else value_at(other._pristine, place)
             if is_array(value) and value.shape == np.shape(slot.get(other._pristine)):
                 place.set(other._pristine, np.zeros(sides[slot.name], value.dtype))
+
+
+def _moved(now, then):
+    return not np.array_equal(now, then, equal_nan=True)
+
+
+def listed(returned):
+    """What a backward pass returned; the parts of a generator as a tuple."""
+    return tuple(returned) if isinstance(returned, Iterator) else returned
 
 
 def _part(returned, key):
@@ -324,7 +367,7 @@ def object_subject(instance, x=None):
             raise CannotExamineError(complaint("diagnose_layer", f"{kind} has no {what}", expected, advice))
     _refuse_losses(instance)
     instance = duplicate(instance)
-    slots = [slot for slot in array_slots(instance)]
+    slots = array_slots(instance)
     shape = _input_shape(instance, slots, x)
     if shape is None:
         reason, error = _why(instance, slots, x)
@@ -332,6 +375,7 @@ def object_subject(instance, x=None):
         came = f"{kind}.{_method(instance, FORWARD)} ran on no input that was tried ({reason})"
         message = complaint("diagnose_layer", came, "a forward pass of one batch", advice)
         raise CannotExamineError(message, error)
+    instance, slots = _warmed(instance, slots, shape)
     subject = ObjectSubject(instance, _parameters(instance, slots, shape), shape, origin=f"the layer {kind}")
     _forget_gradients(subject)
     subject.learn_keys()
@@ -375,9 +419,10 @@ def _shapes_to_try(instance, slots, x):
             sizes.append(value)
     for slot in slots:
         shape = np.shape(slot.get(instance))
-        if len(shape) in (1, 2) and not looks_like_gradient(slot):
-            sizes += [shape[-1], shape[0], shape[-1] - 1, shape[0] - 1]
+        if shape and not looks_like_gradient(slot):
+            sizes += [shape[-1], shape[0], *shape[1:-1], shape[-1] - 1, shape[0] - 1]
     sizes = list(dict.fromkeys(size for size in sizes if size > 0)) or [4]
+    sizes.sort(key=lambda size: size == 1)
     for single in (False, True):
         for axis in (0, 1):
             for size in sizes:
@@ -463,6 +508,22 @@ def _parameters(instance, slots, shape):
     return chosen
 
 
+def _warmed(instance, slots, shape):
+    """The object after a forward pass, and its arrays, where that pass makes parameters; else as it is."""
+    x, _ = _probe_input(instance, slots, shape)
+    run = duplicate(instance)
+    out = np.asarray(output_of(run, x.copy()), dtype=float)
+    paths = {slot.path for slot in slots}
+    made = [slot for slot in array_slots(run) if slot.path not in paths]
+    try:
+        again = np.asarray(output_of(duplicate(run), x.copy()), dtype=float)
+    except Exception:
+        return instance, slots
+    if not np.allclose(again, out) or not any(_responds(run, slot, x, out) for slot in made):
+        return instance, slots
+    return run, array_slots(run)
+
+
 def _responds(instance, slot, x, before):
     moved = duplicate(instance)
     value = np.asarray(slot.get(moved))
@@ -522,8 +583,8 @@ def _ways_to_build(kind):
         yield (in_features, out_features, "tanh"), {}
     yield (in_features, out_features), {}
     yield (in_features, hidden, out_features), {}
-    yield ([in_features, hidden, out_features],), {}
     yield (in_features,), {}
+    yield ([in_features, hidden, out_features],), {}
     yield (in_features, out_features, 0.1), {}
     yield (), {}
 

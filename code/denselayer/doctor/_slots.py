@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._spellings import family, gradient_matches, plain, stems
+from ._spellings import family, gradient_matches, plain, stems, unmangled
 
 HOLDERS = ("data", "value", "val", "array", "values")
 """Attributes under which an object that stands for a parameter may keep its array."""
@@ -147,7 +147,7 @@ def array_slots(root):
 def _name_of(path):
     """The last names of a path, without the containers that only hold parameters."""
     keys = [key for _, key in path if plain(key) not in ("p", "param", "params", "parameters", "modules")]
-    return ".".join(map(str, keys)) or "array"
+    return ".".join(map(unmangled, keys)) or "array"
 
 
 def looks_like_gradient(slot):

@@ -49,16 +49,26 @@ UPSTREAM = {
 _GRADIENT = re.compile(
     r"^(?:d(?:l|loss|j|e)?_?d?_?|grad(?:ient)?s?_?(?:of_)?|g_|nabla_|delta_)(?P<stem>.+)$", re.I
 )
+_MANGLED = re.compile(r"^_[^\W_]\w*?__(?=[^\W_])")
 _SUFFIX = re.compile(r"^(?P<stem>.+?)_?(?:grads?|gradients?|d)$", re.I)
 
 
 def plain(name):
     """A name in small letters without underscores.
 
-    >>> plain("A_prev")
-    'aprev'
+    >>> plain("A_prev"), plain("_Dense__W")
+    ('aprev', 'w')
     """
-    return str(name).replace("_", "").lower()
+    return unmangled(name).replace("_", "").lower()
+
+
+def unmangled(name):
+    """A name as it stands in the class, where it begins with two underscores.
+
+    >>> unmangled("_Dense__weight"), unmangled("_w"), unmangled("W")
+    ('__weight', '_w', 'W')
+    """
+    return _MANGLED.sub("__", str(name))
 
 
 def family(name):
@@ -86,7 +96,7 @@ def stems(name, usual=True):
     """
     found = set()
     for pattern in (_GRADIENT, _SUFFIX):
-        match = pattern.match(str(name))
+        match = pattern.match(unmangled(name).lstrip("_"))
         if match:
             found.add(plain(match["stem"]))
     for head in ("d", "g"):
@@ -166,16 +176,42 @@ def read_returned(value, shapes, x_shape):
     """
     parts = named_parts(value)
     if parts is not None:
-        return _by_name(parts, tuple(shapes))
-    if isinstance(value, tuple | list):
+        return _by_name(parts, shapes)
+    if isinstance(value, tuple) or (isinstance(value, list) and not is_nested_list(value)):
         return _by_shape(value, shapes, x_shape)
-    if value is None:
+    if value is None or _shape(value) == (None,):
         return {}
     return {_closest(value, {"x": x_shape} | shapes): None} if np.ndim(value) else {"x": None}
 
 
-def _by_name(parts, parameters):
-    keys = {}
+def unread(value, keys):
+    """Whether parts came back that were taken for no gradient.
+
+    >>> unread({"dW": 1.0, "rest": 2.0}, {"W": "dW"}), unread((1.0, 2.0), {"x": 0, "W": 1})
+    (True, False)
+    """
+    parts = named_parts(value)
+    if parts is None:
+        parts = dict(enumerate(value)) if isinstance(value, tuple) else {}
+    return any(part is not None and key not in keys.values() for key, part in parts.items())
+
+
+def is_nested_list(value):
+    """Whether a list is an array written with lists alone.
+
+    >>> is_nested_list([[1.0, 2.0], [3.0, 4.0]]), is_nested_list([np.ones(2), np.ones(2)])
+    (True, False)
+    """
+    if not isinstance(value, list) or any(isinstance(part, np.ndarray) for part in value):
+        return False
+    try:
+        return np.asarray(value).dtype.kind in "fiub"
+    except ValueError:
+        return False
+
+
+def _by_name(parts, shapes):
+    keys, parameters = {}, tuple(shapes)
     for key in parts:
         for parameter in parameters:
             if gradient_matches(key, parameter, parameters) or matches(key, parameter, parameters):
@@ -185,7 +221,22 @@ def _by_name(parts, parameters):
         meanings = {family(stem) for stem in stems(key)} | {family(key)}
         if key not in taken and meanings & {"x", "z", "out"}:
             keys.setdefault("x", key)
-    return keys
+    return keys | _by_their_shape(parts, keys, shapes)
+
+
+def _by_their_shape(parts, keys, shapes):
+    """The parts under names that say nothing, where only one has the shape of only one array."""
+    found = {}
+    for parameter in shapes.keys() - keys.keys():
+        alike = [other for other in shapes if other not in keys and shapes[other] == shapes[parameter]]
+        fits = [
+            key
+            for key, part in parts.items()
+            if key not in keys.values() and _shape(part) == shapes[parameter]
+        ]
+        if len(alike) == len(fits) == 1:
+            found[parameter] = fits[0]
+    return found
 
 
 def _by_shape(parts, shapes, x_shape):
@@ -211,7 +262,9 @@ def _fit(part, shape):
     """How well a gradient fits an array: its shape, the transpose, its size, its rank, a shared axis."""
     if part is None:
         return 0.5
-    came = np.shape(part)
+    came = _shape(part)
+    if came == (None,):
+        return 0.0
     if came == shape:
         return 4.0
     if came == shape[::-1] or came == tuple(side for side in shape if side != 1):
@@ -220,6 +273,14 @@ def _fit(part, shape):
         return 2.0
     shared = len(set(came) & set(shape)) / (1 + len(came))
     return shared + (0.5 if len(came) == len(shape) else 0.0)
+
+
+def _shape(part):
+    """The shape of a part; None for what is no array."""
+    try:
+        return np.shape(part)
+    except ValueError:
+        return (None,)
 
 
 def _closest(value, wanted):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from .._validate import complaint
+from ._guard import guarded
 from ._objects import CannotExamineError
 from ._report import ArrayVerdict, Finding, Report, worst_entries
 from ._step_calls import FunctionStep, ObjectStep, StepError, mean_squared_error
@@ -19,6 +20,7 @@ NOT_SUMMED = re.compile(r"operand with shape (\(.*?\)) doesn't match the broadca
 """What NumPy says to an update in place with one row for each sample."""
 
 
+@guarded
 def diagnose_step(step, params=None, loss=None, x=None, t=None, *, predict=None) -> Report:
     """Examine a training step: which gradient must it have used, at which weights, how many times added?
 

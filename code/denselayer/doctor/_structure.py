@@ -8,7 +8,7 @@ import numpy as np
 from ._affine import draw_weight, parts_of
 from ._explain import Case, Target, explain
 from ._hypotheses import forms_of, gates_of
-from ._measured import several
+from ._measured import LOST, several
 from ._mixing import mixing_matrix
 from ._objects import CannotExamineError, attempt
 from ._report import ArrayVerdict, Finding, worst_entries
@@ -190,6 +190,8 @@ def absent(names, name, cases):
     values = [names.raw(name, case) for case in cases]
     where = (names.shown(name),)
     if all(value is None for value in values):
+        if names.called[name] in names.subject.lost:
+            return LOST
         if name == "x":
             return "backward returned no gradient for it, as the lowest layer may."
         return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
@@ -259,7 +261,7 @@ def _verdict(names, called, chosen, missing, cases):
     pieces = [piece for piece in names.pieces if names.called[piece] == called]
     notes = [missing[piece] for piece in pieces if isinstance(missing.get(piece), str)]
     if notes:
-        return ArrayVerdict(called, "not checked", note=notes[0])
+        return ArrayVerdict(called, "cannot tell" if notes[0] == LOST else "not checked", note=notes[0])
     found = [chosen.get(piece) for piece in pieces]
     broken = any(piece in missing for piece in pieces)
     if not broken and all(one is not None and not one.cost for one in found):

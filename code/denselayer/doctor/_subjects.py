@@ -7,7 +7,7 @@ import numpy as np
 
 from .._validate import complaint, describe
 from ._functions import function_subject
-from ._objects import CannotExamineError, build, object_subject
+from ._objects import CannotExamineError, build, object_subject, passes_of
 
 Storage = Literal["out_in", "in_out", "augmented"]
 
@@ -60,6 +60,14 @@ class Subject(Protocol):
         """One of another shape or dtype; None if it cannot be made."""
 
 
+def _of_one_object(forward, backward):
+    """Whether two functions are the methods of one object by which it is examined."""
+    owner = getattr(forward, "__self__", None)
+    if owner is None or owner is not getattr(backward, "__self__", None) or inspect.isclass(owner):
+        return False
+    return passes_of(owner) == (forward.__name__, backward.__name__)
+
+
 def subject_of(layer, backward=None, *, params=None, x=None) -> Subject:
     """Make a subject of whatever a person has.
 
@@ -72,7 +80,9 @@ def subject_of(layer, backward=None, *, params=None, x=None) -> Subject:
     Raises:
         CannotExamineError: nothing runs.
     """
-    if backward is not None:
+    if backward is not None and _of_one_object(layer, backward):
+        subject = object_subject(layer.__self__, x)
+    elif backward is not None:
         subject = function_subject(layer, backward, params, x)
     elif inspect.isclass(layer):
         subject = build(layer, x)
