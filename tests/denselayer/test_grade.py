@@ -171,7 +171,10 @@ def test_a_failed_answer_has_its_feedback_and_a_text_stands_beside_the_rubric(gr
     page = BeautifulSoup(graded[1], "html5lib")
     [bob] = [section for section in page.find_all("section") if section.h2.text == "Bob"]
     written, failed = bob.find_all("article")
-    assert "The bias is left out." in failed.pre.text and NO_BIAS.strip() in failed.details.text
+    assert (
+        "The bias is left out." in failed.find(class_="feedback").text
+        and NO_BIAS.strip() in failed.details.text
+    )
     text, rubric = written.find(class_="beside").find_all("div", recursive=False)
     assert text.pre.text == "ReLU <b>cuts</b>"
     assert [point.text for point in rubric.find_all("li")] == list(get("dense-silent-unit").points)

@@ -52,8 +52,10 @@ class Explain(Exercise):
             kind = type(text).__name__
             return Feedback(self.id, "error", f"An explanation is a text between quotes; a {kind} came.", ())
         if points is None:
-            advice = "Read your text against each point, and tick those that it makes: points=[1, 2]."
-            return Feedback(self.id, "written", "Written. A full answer says:", (advice,), points=self.points)
+            advice = "Tick the points that your text makes: points=[1, 2]."
+            return Feedback(
+                self.id, "written", "Written. This is what a full answer says.", (advice,), points=self.points
+            )
         return self._ticked(points)
 
     def _ticked(self, points):

@@ -1,7 +1,9 @@
 """What a check answers: one sentence first, then what helps to mend it."""
 
+import re
 import textwrap
 from dataclasses import asdict, dataclass
+from html import escape
 
 STATUSES = (
     "not attempted",
@@ -15,8 +17,11 @@ STATUSES = (
     "correct",
 )
 """In the order in which a check looks: the first that applies is what it says."""
-WIDTH = 88
+WIDTH = 78
+"""A terminal has 80 columns."""
 MARKS = {"correct": "✓", "written": "✎", "not attempted": "○"}
+MARKUP = {ord(letter): f"&#{ord(letter)};" for letter in "\\*_[]{}$~^@#|"}
+"""What Markdown would read as markup, as HTML writes it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,26 @@ class Feedback:
 
     __repr__ = __str__
 
+    def _repr_markdown_(self):
+        return self.to_html()
+
+    def to_html(self) -> str:
+        """The same words as HTML without style or script; a narrow page breaks the lines where it must.
+
+        >>> print(Feedback("dense-count", "values", "24 leaves `the biases` out.").to_html())
+        <div class="feedback">
+        <p><strong>✗ 24 leaves <code>the biases</code> out.</strong></p>
+        </div>
+        """
+        parts = [f"<p><strong>{MARKS.get(self.status, '✗')} {_html(self.headline)}</strong></p>"]
+        for line in (line for detail in self.details for line in detail.splitlines() if line.strip()):
+            parts.append(_pre(line.strip()) if line.startswith("    ") else f"<p>{_html(line)}</p>")
+        if self.example:
+            parts += ["<p>For example:</p>", _pre(self.example)]
+        if self.points:
+            parts += ["<ol>", *(f"<li>{_html(point)}</li>" for point in self.points), "</ol>"]
+        return "\n".join(['<div class="feedback">', *parts, "</div>"])
+
     def to_json(self) -> dict:
         """The feedback as plain values for `json.dumps`; `passed` included."""
         return asdict(self) | {"passed": self.passed}
@@ -75,3 +100,13 @@ def _wrapped(text, first, rest):
         return first + text
     options = {"break_long_words": False, "break_on_hyphens": False}
     return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, **options)
+
+
+def _html(text):
+    """Words as HTML that is the same text in Markdown; what stands between backticks is code."""
+    safe = escape(text).translate(MARKUP).replace("--", "&#45;&#45;").replace("...", "&#46;&#46;&#46;")
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", safe).replace("`", "&#96;")
+
+
+def _pre(text):
+    return f"<pre>{_html(text.replace('`', chr(0))).replace(chr(0), '&#96;')}</pre>"

@@ -155,11 +155,16 @@ def _failed(exercise, source, feedback):
         [
             "<article>",
             _heading(exercise),
-            f"<pre>{escape(_cut(str(feedback)))}</pre>",
+            _said(feedback),
             f"<details><summary>The answer</summary><pre>{escape(_cut(source))}</pre></details>",
             "</article>",
         ]
     )
+
+
+def _said(feedback):
+    text = str(feedback)
+    return feedback.to_html() if len(text) <= LONGEST else f"<pre>{escape(_cut(text))}</pre>"
 
 
 def _explanation(exercise, source):
