@@ -235,8 +235,11 @@ def _summary(exercises, pairs, path, name):
     if wrong:
         yield f"Not right yet: {', '.join(wrong)}."
     for prefix, chapter in chapters().items():
-        missing = [one.id for one in exercises if one.chapter == prefix and one.id not in stands]
-        if missing:
+        asked = [one.id for one in exercises if one.chapter == prefix]
+        missing = [one for one in asked if one not in stands]
+        if missing and missing == asked:
+            yield f"Missing of {chapter}: all {len(asked)}."
+        elif missing:
             yield f"Missing of {chapter}: {', '.join(missing)}."
     if not name:
         yield 'Your name is missing: say --name "First Last".'

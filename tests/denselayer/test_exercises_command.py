@@ -235,6 +235,7 @@ def test_what_is_handed_in_has_answers_results_and_versions(exercises, mine, wor
     said = flat(out)
     assert "2 answers of" in said and "Not right yet: dense-no-loop." in said
     assert "Missing of The dense layer: dense-shapes, dense-count" in said and "name is missing" not in said
+    assert "Missing of The neuron: all " in said and "neuron-sum" not in said
 
 
 def test_a_name_that_is_missing_is_said_and_results_are_those_of_now(exercises, mine, worked):
