@@ -105,7 +105,7 @@ def test_formulas_of_the_layer_itself_come_before_those_of_the_table():
 
 
 def test_sentences_begin_with_a_capital():
-    finding = Finding("not-finite", ("the gradient of W",))
+    finding = Finding("view-kept", ("the gradient of W",), {"other": "d_out"})
     assert finding.evidence.startswith("The gradient of W")
 
 

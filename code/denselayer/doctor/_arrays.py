@@ -11,6 +11,7 @@ from ._report import ArrayVerdict, Finding, Report
 from ._slips import TWO
 from ._spellings import gradient_matches
 from ._structure import say_error
+from ._trees import leaves, rebuild
 
 POINTS = 3
 """At how many points gradients are compared, where they come as a function."""
@@ -46,13 +47,23 @@ def diagnose(loss, params, grads, *, batch_size=None) -> Report:
     """
     if batch_size is not None:
         count("diagnose", "batch_size", batch_size)
+    if _is_nested(params):
+        flat = leaves(params)
+        return diagnose.__wrapped__(
+            lambda arrays: loss(rebuild(params, arrays)),
+            flat,
+            _flattened(grads, params),
+            batch_size=batch_size,
+        )
     names, pack = _container("params", params)
     arrays = dict(zip(names, _values(params), strict=True))
+    if any(array.dtype.kind not in "fiub" for array in arrays.values()):
+        return _no_real_numbers(names, arrays)
     points = [arrays]
     if callable(grads):
         rng = np.random.default_rng(3)
         points += [{name: _moved(value, rng) for name, value in arrays.items()} for _ in range(POINTS - 1)]
-    subject = f"gradients of a loss of {', '.join(names)}"
+    subject = f"gradients of a loss of {', '.join(names) or 'no arrays'}"
     try:
         asked = [_gradients(grads, point, names, pack) for point in points]
     except TypeError:
@@ -60,6 +71,31 @@ def diagnose(loss, params, grads, *, batch_size=None) -> Report:
     except Exception as error:
         return _stopped(subject, names, "the gradient function", error)
     return _Examination(loss, names, pack, batch_size, subject).report(points, asked)
+
+
+def _is_nested(params):
+    """Whether arrays stand in containers inside the container."""
+    if not isinstance(params, dict | list | tuple):
+        return False
+    parts = params.values() if isinstance(params, dict) else params
+    inner = [part for part in parts if isinstance(part, dict | list | tuple)]
+    return any(isinstance(leaf, np.ndarray) for part in inner for leaf in leaves(part).values())
+
+
+def _flattened(grads, params):
+    """Gradients in the nested form of their parameters as a dict of arrays, or a function that gives it."""
+    if callable(grads):
+        return lambda arrays: leaves(grads(rebuild(params, arrays)))
+    return leaves(grads)
+
+
+def _no_real_numbers(names, arrays):
+    """The report on parameters that are complex, or no numbers at all."""
+    odd = {name: array for name, array in arrays.items() if array.dtype.kind not in "fiub"}
+    wrong = [f"{name} is {describe(array)}" for name, array in odd.items()]
+    note = f"{'; '.join(wrong)}. The doctor measures slopes in real numbers only."
+    verdicts = tuple(ArrayVerdict(name, "not checked") for name in names)
+    return Report(f"gradients of a loss of {', '.join(names)}", verdicts, notes=(note,), failed=True)
 
 
 def _moved(value, rng):
@@ -117,6 +153,10 @@ def _stopped(subject, names, what, error):
     return Report(subject, arrays, (finding,), failed=True)
 
 
+class _NoNumberError(ValueError):
+    """A loss returned something else than a number."""
+
+
 class _Examination:
     """One diagnosis of a loss and its gradients."""
 
@@ -126,7 +166,10 @@ class _Examination:
 
     def _loss(self, arrays):
         with np.errstate(all="ignore"):
-            return plain_number(self._call(self._pack({name: arrays[name].copy() for name in self._names})))
+            value = self._call(self._pack({name: arrays[name].copy() for name in self._names}))
+        if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iuf":
+            raise _NoNumberError(describe(value))
+        return plain_number(value)
 
     def report(self, points, asked):
         """The report on the gradients that were asked for at these points."""
@@ -152,6 +195,8 @@ class _Examination:
         findings = self._sized(merged(findings))
         smooth = [name for name, one in cases[0].items() if len(one.smooth) == len(one.entries)]
         notes = self._directions(points[0], cases[0], arrays, smooth)
+        if len(points) == 1:
+            notes += tuple(_blind_spots(points[0], cases[0], arrays))
         return Report(self._subject, tuple(arrays), findings, notes)
 
     def _unusable(self, point):
@@ -159,6 +204,10 @@ class _Examination:
         point = {name: _floats(value) for name, value in point.items()}
         try:
             first, second = self._loss(point), self._loss(point)
+        except _NoNumberError as error:
+            arrays = tuple(ArrayVerdict(name, "not checked") for name in self._names)
+            note = f"The loss returned {error}, and one real number is needed: a sum, or a mean."
+            return Report(self._subject, arrays, notes=(note,), failed=True)
         except Exception as error:
             return _stopped(self._subject, self._names, "the loss", error)
         if not np.isfinite(first):
@@ -209,6 +258,20 @@ class _Examination:
             f"{ENTRIES} entries of each large array are right, but the slope of the loss along a random "
             "direction is not what the gradients say: some other entry is wrong.",
         )
+
+
+def _blind_spots(point, cases, arrays):
+    """Notes on healthy arrays whose numbers hide a mistake: what is symmetric is its own transpose."""
+    for name in [one.name for one in arrays if one.verdict == "healthy"]:
+        for what, array in ((name, point[name]), (f"The gradient of {name}", cases[name].came)):
+            if _is_symmetric(array):
+                yield f"{what} is symmetric, so that a transpose too many cannot be seen with these numbers."
+
+
+def _is_symmetric(array):
+    """Whether a matrix equals its transpose."""
+    square = array is not None and array.ndim == 2 and array.shape[0] == array.shape[1] > 1
+    return square and np.array_equal(array, array.T)
 
 
 def _fit(gradient, value):

@@ -120,7 +120,7 @@ _ARRAYS = (
         "d_weight = d_out.T @ x / n",
         "d_weight = d_out.T @ x",
         "With a batch of {n} the gradient of {where} is {factor} times the measured one, a mean over the "
-        "rows instead of a sum; the bias is not divided.",
+        "rows instead of a sum.",
         "Remove the division by the batch size from the gradient of {where}: d_out carries the 1/n of the "
         "loss already.",
         "The bias learns as usual and the weight n times too slowly. With a large batch it hardly moves.",
@@ -133,7 +133,7 @@ _ARRAYS = (
         "d_bias = d_out.mean(axis=0)",
         "d_bias = d_out.sum(axis=0)",
         "With a batch of {n} the gradient of {where} is {factor} times the measured one, a mean over the "
-        "rows instead of a sum; the weight is not divided.",
+        "rows instead of a sum.",
         "Add d_out over the batch: d_out.sum(axis=0) for a batch in rows. The 1/n of a mean is in d_out "
         "already.",
         "The weight learns as usual and the bias n times too slowly. With a small batch this is hard to see.",
@@ -161,7 +161,7 @@ _ARRAYS = (
         "d_out = 2 * (y - t)",
         "d_out = 2 * (y - t) / y.size",
         "With a batch of {n} the gradient of {where} is {factor} times the measured one: it belongs to "
-        "the sum of the losses, and the loss is their mean.",
+        "a sum where the loss takes the mean.",
         "Divide the gradient of the loss by the number that the loss divides by, or return the sum.",
         "Steps are longer by the number that the loss divides by. A learning rate that works for a small "
         "batch makes the loss grow without limit for a large one.",
@@ -173,11 +173,11 @@ _ARRAYS = (
         "arrays",
         "loss, d_out = np.mean((y - t) ** 2), (y - t) / y.size",
         "loss, d_out = np.mean((y - t) ** 2), 2 * (y - t) / y.size",
-        "The gradient of {where} is {factor} times the measured one, for every batch size: a 2 or a 1/2 "
+        "The gradient of {where} is {factor} times the measured one: a 2 or a 1/2 "
         "too many, most often that of a squared error, which is in one of loss and gradient and not in "
         "the other.",
-        "The gradient of (y - t)**2 is 2 * (y - t), and that of 0.5 * (y - t)**2 is y - t. Make both "
-        "lines belong together.",
+        "Look for a 2 or a 1/2 in what leads to the gradient of {where}. For a squared error: the gradient "
+        "of (y - t)**2 is 2 * (y - t), and that of 0.5 * (y - t)**2 is y - t.",
         "All steps have half or twice their length, as with another learning rate. A good rate may hide it.",
         "A gradient check: the same factor in all arrays.",
     ),
@@ -228,9 +228,9 @@ _ARRAYS = (
         "arrays",
         "d_weight = c * d_out.T @ x",
         "d_weight = d_out.T @ x",
-        "The gradient of {where} is {factor} times as large as the measured one in every entry, for "
-        "every batch size that was tried.",
-        "Look for a number near {factor} that multiplies or divides {where} in the backward pass: a "
+        "The gradient of {where} is {factor} times as large as the measured one in every entry that was "
+        "compared.",
+        "Look for a number near {factor} that multiplies or divides the gradient of {where}: a "
         "constant of the loss, a scale, a learning rate, or a number of rows, units or classes.",
         "Where all gradients have the factor, it acts like another learning rate. In one array alone the "
         "direction of the step is wrong, and that array learns too fast or too slowly.",
@@ -666,7 +666,7 @@ _NUMBERS = (
         "numbers",
         "d_z = d_out * (z / np.maximum(z, 0))",
         "d_z = d_out * (z > 0)",
-        "{where} holds NaN or inf for ordinary numbers.",
+        "For ordinary numbers there is NaN or inf in {where}.",
         "Look for a division by zero, a logarithm or a root of a number that is not positive, 0 * inf, or an "
         "array from np.empty that was never filled.",
         "One NaN spreads through the next product into all parameters, and the loss is NaN from then on.",

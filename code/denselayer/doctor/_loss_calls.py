@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from .._validate import describe
 from ._objects import quietly
 
 TARGET_NAMES = ("target", "label", "true", "truth", "gold", "wanted", "onehot", "one_hot", "expected")
@@ -27,6 +28,14 @@ class CallError(Exception):
         self.where = where
 
 
+class NoNumberError(CallError):
+    """A loss returned something that is no number."""
+
+    def __init__(self, came):
+        super().__init__("the loss", TypeError(f"it returned {describe(came)} in place of a number"))
+        self.note = f"The loss returned {describe(came)}, and a number is needed."
+
+
 class LossCalls:
     """A loss as two calls, ``value(pred, target)`` and ``gradient(pred, target)``, both given copies.
 
@@ -37,7 +46,7 @@ class LossCalls:
     """
 
     def __init__(self, loss, gradient=None):
-        self._loss = loss() if inspect.isclass(loss) else loss
+        self._loss = loss() if inspect.isclass(loss) else _copy_of(loss)
         self._gradient = gradient
         self.is_object = hasattr(self._loss, "backward")
         self._untouched = copy.deepcopy(self._loss) if self.is_object else None
@@ -68,9 +77,9 @@ class LossCalls:
         """The number in what the loss returned."""
         if isinstance(result, tuple):
             result = result[0]
-        result = np.asarray(result)
+        came, result = result, np.asarray(result)
         if result.dtype.kind not in "iufb":
-            raise CallError("the loss", TypeError(f"it returned {result.dtype} in place of a number"))
+            raise NoNumberError(came)
         self.per_sample = self.per_sample or result.size > 1
         return float(result.mean() if self.takes_mean else result.sum())
 
@@ -119,6 +128,14 @@ class LossCalls:
 
     def _ordered(self, pred, target, swapped):
         return (target, pred) if swapped else (pred, target)
+
+
+def _copy_of(loss):
+    """A copy of an object, which keeps things of its own; a function as it is."""
+    try:
+        return copy.deepcopy(loss)
+    except Exception:
+        return loss
 
 
 def _copy(target):

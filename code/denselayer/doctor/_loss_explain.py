@@ -263,4 +263,15 @@ def _notes(reading):
     single = [sample for sample in reading.samples if sample.size[0] == 1]
     if not reading.agrees and reading.view.layout != "flat" and all(sample.excess <= 1 for sample in single):
         notes.append("For a batch of 1 the gradient is right: a test with one sample passes.")
+    if not reading.agrees and all(_is_times_columns(sample) for sample in reading.samples):
+        notes.append(
+            "With predictions in one column the gradient is right; with several, divide by them too."
+        )
     return notes
+
+
+def _is_times_columns(sample):
+    """Whether a gradient is the right one times the number of columns."""
+    keep = np.isfinite(sample.slopes)
+    right = sample.size[1] * sample.slopes[keep]
+    return np.allclose(sample.rows[keep], right, rtol=1e-3, atol=1e-3 * np.abs(right).max(initial=0.0))

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._validate import choice, complaint, describe
 from ._guard import guarded
-from ._loss_calls import CallError, LossCalls
+from ._loss_calls import CallError, LossCalls, NoNumberError
 from ._loss_explain import Reading, explain, with_epsilon
 from ._loss_library import KNOWN
 from ._loss_probes import behaviour, stale
@@ -14,6 +14,10 @@ from ._loss_views import View, runs, sizes, study, views
 from ._report import ArrayVerdict, Finding, Report, worst_entries
 
 TARGETS = ("labels", "one-hot", "numbers", "binary", "signs")
+NOT_FINITE = (
+    "The loss is NaN or infinite for all kinds of targets that were tried. Where it needs others than numbers, "
+    "labels, one-hot rows, 0 and 1, or -1 and 1, the doctor cannot examine it."
+)
 
 
 @guarded
@@ -102,10 +106,12 @@ def _nothing_runs(calls, targets):
     for view in views(targets):
         try:
             calls.value(*_sample(view))
+        except NoNumberError as error:
+            return Report("a loss", notes=(error.note,), failed=True)
         except CallError as error:
             failures.append(error)
         else:
-            return Report("a loss", (), (Finding("not-finite", ("the loss",), {}),), failed=True)
+            return Report("a loss", notes=(NOT_FINITE,), failed=True)
     return _crashed(failures[0].where, str(failures[0]))
 
 

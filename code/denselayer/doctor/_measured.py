@@ -7,11 +7,13 @@ import numpy as np
 
 from .._slopes import NOISE, Probe, default_step
 from ..gradcheck import check_gradients
+from ._defects import DEFECTS
 from ._explain import Form, Gate, Target, explain
 from ._report import ArrayVerdict, Entry, Finding
 from ._shapes import settled
 from ._slips import name_constant
 from ._spellings import family
+from ._wording import joined, of_any_array
 
 ENTRIES = 24
 """How many entries of each array are measured."""
@@ -156,6 +158,8 @@ def _fitting(gradient, value):
 
 def judge(name, cases, context):
     """(verdict, findings) for one array, from all its cases."""
+    if not cases[0].entries:
+        return ArrayVerdict(name, "not checked", note="it has no entries."), []
     given = [case.came for case in cases if case.came is not None]
     total = int(np.prod(cases[0].shape))
     kind = family(name.rpartition(".")[2])
@@ -173,7 +177,12 @@ def judge(name, cases, context):
     silent = all(np.abs(case.numeric).max(initial=0.0) < SILENT for case in cases)
     empty = all(not gradient.any() for gradient in given)
     if empty and not silent:
-        return ArrayVerdict(*verdict), [Finding("bias-zero" if kind == "bias" else "gradient-zero", (name,))]
+        defect = "bias-zero" if kind == "bias" else "gradient-zero"
+        return ArrayVerdict(*verdict), [_spelt(defect, name, {"missing": not given})]
+    if not any(case.smooth for case in cases):
+        return ArrayVerdict(
+            name, "cannot tell", total=total, note="every entry that was tried is a kink."
+        ), []
     if all(case.right for case in cases) or (empty and silent):
         return ArrayVerdict(name, "healthy", *verdict[2:]), []
     findings = explained(name, cases, context)
@@ -201,7 +210,7 @@ def explained(name, cases, context):
         return [Finding("bias-zero", (f"{column} of {name}",))]
     guessed = _guess(cases, rtol)
     if guessed is not None:
-        return [Finding(guessed, (name,), {"shape": last.came.shape, "expected": last.shape})]
+        return [_spelt(guessed, name, {"batch_axis": context.batch_axes[0]})]
     if last.came.shape != last.shape:
         return [_misshapen(name, last, rtol)]
     alone, many = ([case for case in cases if (case.n == 1) == one] for one in (True, False))
@@ -289,7 +298,12 @@ def _misshapen(name, case, rtol):
         total, size = case.numeric.sum(), np.abs(case.numeric).max(initial=0.0)
         if abs(case.came.sum() - total) <= 100 * rtol * size:
             return Finding("bias-wrong-axis", (name,), facts)
-    return Finding("wrong-shape", (name,), facts)
+    return _spelt("wrong-shape", name, facts)
+
+
+def _spelt(defect, name, facts):
+    """A finding on one array, with formulas in its name."""
+    return Finding(defect, (name,), facts, of_any_array(defect, name, facts))
 
 
 def _named(name, explanation, last, context):
@@ -298,21 +312,21 @@ def _named(name, explanation, last, context):
         yield Finding(explanation.form, (name,), {"shape": last.came.shape, "expected": last.shape})
     law = explanation.law
     if law.constant < 0:
-        yield Finding("sign-flipped", (name,))
+        yield _spelt("sign-flipped", name, {})
     power, constant = law.powers[0], abs(law.constant)
     facts = {"n": last.n, "factor": float(f"{float(last.n) ** power:.6g}")}
     kind = family(name.rpartition(".")[2])
-    if power == -1 and kind in ("weight", "bias"):
-        yield Finding(f"{kind}-averaged", (name,), facts)
+    if power == -1 and name != "x":
+        yield _spelt("bias-averaged" if kind == "bias" else "weight-averaged", name, facts)
     elif power == 1 and kind == "bias":
-        yield Finding("bias-times-batch", (name,), facts)
+        yield _spelt("bias-times-batch", name, facts)
     elif power:
         words = str(type(law)(constant, law.powers))
-        yield Finding("factor", (name,), {"factor": f"{words} (n is the number of rows)"})
+        yield _spelt("factor", name, {"factor": f"{words} (n is the number of rows)"})
         return
     if abs(constant - 1) > 1e-4:
         defect, facts = name_constant(constant, context.rates())
-        yield Finding(defect, (name,), facts)
+        yield _spelt(defect, name, facts)
 
 
 def merged(findings):
@@ -324,6 +338,14 @@ def merged(findings):
         averaged = finding.defect in ("weight-averaged", "bias-averaged")
         defect = "all-averaged" if together and averaged else finding.defect
         key = (defect, str(finding.facts.get("factor")), str(finding.facts.get("shape")))
-        where, facts = groups.get(key, ((), finding.facts))
-        groups[key] = ((*where, *finding.where), facts)
-    return tuple(Finding(key[0], where, facts) for key, (where, facts) in groups.items())
+        groups.setdefault(key, []).append(finding)
+    return tuple(_one(key[0], group) for key, group in groups.items())
+
+
+def _one(defect, group):
+    """Findings of one kind as one; formulas of activations only where they agree."""
+    where = tuple(name for finding in group for name in finding.where)
+    pairs = list(dict.fromkeys(finding.formulas for finding in group))
+    if len(pairs) > 1:
+        pairs = [joined(pairs) if DEFECTS[defect].group == "arrays" else ("", "")]
+    return Finding(defect, where, group[0].facts, pairs[0])

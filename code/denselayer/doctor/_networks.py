@@ -79,10 +79,17 @@ def _forgets_digits(subject):
 
 
 def spread(value, rng):
-    """Parameters as they are, or spread a little where they are all the same, as zeros or ones."""
-    if value.dtype.kind != "f" or value.size == 0 or np.ptp(value) > 0:
+    """Parameters as they are, or spread a little where they are all the same, or symmetric, or orthogonal."""
+    if value.dtype.kind != "f" or value.size == 0 or (np.ptp(value) > 0 and not _hides_transposes(value)):
         return value
     return (value + 0.3 * rng.standard_normal(value.shape)).astype(value.dtype)
+
+
+def _hides_transposes(value):
+    """Whether a matrix is its own transpose, or its transpose its inverse."""
+    if value.ndim != 2 or value.shape[0] != value.shape[1] or value.shape[0] < 2:
+        return False
+    return np.array_equal(value, value.T) or np.allclose(value @ value.T, np.eye(len(value)), atol=1e-6)
 
 
 def _is_softmax(subject):

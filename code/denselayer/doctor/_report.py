@@ -111,10 +111,9 @@ class Finding:
 
     def rows(self):
         """What there is to say, as (label, text, whether it is code)."""
-        code = [
-            ("computed" if self.formulas[0] else "such as", self.computed, True),
-            ("right", self.right, True),
-        ]
+        code = [("computed" if self.formulas[0] else "such as", self.computed, True)]
+        if self.formulas[1] or not self.formulas[0]:
+            code.append(("right", self.right, True))
         about_formulas = DEFECTS[self.defect].group != "files"
         return [
             ("seen", self.evidence, False),

@@ -5,7 +5,7 @@ import numpy as np
 from ._report import Finding
 from ._shapes import harmless
 from ._spellings import learning_rates
-from ._wording import formulas
+from ._wording import formulas, gate_formulas, joined, of_any_array
 
 TWO = (2.0, 0.5)
 CLOSE = 1e-3
@@ -155,10 +155,15 @@ def findings_of(names, chosen, cases, spell=True):
             defect.partition(":")[0],
             _joined(names, [names.shown(piece) for piece in pieces]),
             facts,
-            formulas(names, defect, pieces, facts) if spell else ("", ""),
+            (formulas if spell else _of_a_network)(names, defect, pieces, facts),
         )
         for (defect, _), (pieces, facts) in found.items()
     ]
+
+
+def _of_a_network(names, defect, pieces, facts):
+    gate = gate_formulas(names, defect, facts)
+    return gate if gate[0] else joined([of_any_array(defect, names.called[piece], facts) for piece in pieces])
 
 
 def _joined(names, where):

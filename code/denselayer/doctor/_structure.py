@@ -13,6 +13,7 @@ from ._mixing import mixing_matrix
 from ._objects import CannotExamineError, attempt
 from ._report import ArrayVerdict, Finding, worst_entries
 from ._slips import Names, findings_of
+from ._wording import formulas, of_any_array
 
 BATCHES = (1, 2, 3, 5)
 SHAPES = ((4, 4), (5, 3), (2, 5))
@@ -194,13 +195,19 @@ def absent(names, name, cases):
             return LOST
         if name == "x":
             return "backward returned no gradient for it, as the lowest layer may."
-        return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
+        return _zero(names, name, {"missing": True})
     given = [value for value in values if value is not None]
     if any(not np.isfinite(value).all() for value in given):
         return Finding("not-finite", (f"the gradient of {where[0]}",))
     if all(not value.any() for value in given):
-        return Finding("bias-zero" if name == "bias" else "gradient-zero", where)
+        return _zero(names, name, {})
     return None
+
+
+def _zero(names, name, facts):
+    """The finding for a gradient that is zero or missing."""
+    defect = "bias-zero" if name == "bias" else "gradient-zero"
+    return Finding(defect, (names.shown(name),), facts, formulas(names, defect, [name], facts))
 
 
 def _hidden(names, chosen, cases, rtol):
@@ -252,7 +259,8 @@ def _misshapen(names, name, cases):
     for case in cases:
         came = case.came.get(called)
         if came is not None and came.shape != case.shapes[called] and came.shape != case.shapes[called][::-1]:
-            return Finding("wrong-shape", (called,), {"shape": came.shape, "expected": case.shapes[called]})
+            facts = {"shape": came.shape, "expected": case.shapes[called]}
+            return Finding("wrong-shape", (called,), facts, of_any_array("wrong-shape", called, facts))
     return None
 
 

@@ -15,6 +15,15 @@ AT_OUTPUT = {
     "softplus": "sigmoid(a)",
 }
 AT_INPUT = {"sigmoid": "z * (1 - z)", "tanh": "(1 - z**2)", "softplus": "(1 - np.exp(-z))"}
+OF_THE_RIGHT_ONE = {
+    "sign-flipped": "-g",
+    "weight-averaged": "g / n",
+    "bias-averaged": "g / n",
+    "all-averaged": "g / n",
+    "bias-times-batch": "n * g",
+    "weight-transposed": "g.T",
+}
+"""What was computed, by the right gradient g."""
 OTHER_STORAGE = {"out_in": "in_out", "in_out": "out_in"}
 
 
@@ -40,19 +49,65 @@ def formulas(names, defect, pieces, facts):
         facts: the numbers of the finding.
     """
     defect = defect.partition(":")[0]
-    gate = _gate(names.dense.curve, defect, facts)
-    if gate:
-        return f"d_z = {gate}", f"d_z = d_out * {slope_text(names.dense.curve)}"
+    gate = gate_formulas(names, defect, facts)
+    if gate[0]:
+        return gate
+    if defect == "wrong-shape":
+        return of_any_array(defect, names.called[pieces[0]], facts) if len(pieces) == 1 else ("", "")
     if names.layout is None or names.augmented or names.layout.single:
         return "", ""
     pairs = [(_wrong(names, defect, piece, facts), _code(names, piece)) for piece in pieces]
     if any(not wrong for wrong, _ in pairs):
         return "", ""
-    left = [f"d_{names.called[piece]}" for piece in pieces]
+    left = [gradient_name(names.called[piece]) for piece in pieces]
     return tuple(
         "; ".join(f"{name} = {code}" for name, code in zip(left, side, strict=True))
         for side in zip(*pairs, strict=True)
     )
+
+
+def gradient_name(name):
+    """What the gradient of an array is called in a formula.
+
+    >>> gradient_name("W"), gradient_name("layers.0.weight"), gradient_name("params[0]")
+    ('d_W', 'd_weight', 'gradient')
+    """
+    word = name.rpartition(".")[2].lstrip("_")
+    return f"d_{word}" if word.isidentifier() else "gradient"
+
+
+def of_any_array(defect, name, facts):
+    """(computed, right) for an array of which only the name is known; empty where that says nothing."""
+    left, word = gradient_name(name), name.rpartition(".")[2]
+    if defect == "wrong-shape":
+        return f"{left}.shape == {facts['shape']}", f"{left}.shape == {facts['expected']}"
+    if defect in OF_THE_RIGHT_ONE:
+        return f"{left} = {OF_THE_RIGHT_ONE[defect]}  # g is the right gradient", f"{left} = g"
+    if defect in ("factor", "factor-two", "learning-rate-inside"):
+        words = facts["factor"]
+        words = f"{words:.6g}" if isinstance(words, float) else words.partition(" (")[0]
+        return f"{left} = {words} * g  # g is the right gradient", f"{left} = g"
+    if defect in ("gradient-zero", "bias-zero") and word.isidentifier():
+        return f"{left} = {'None' if facts.get('missing') else f'np.zeros_like({word})'}", ""
+    if defect == "softmax-jacobian-missing":
+        d_z = "p * (d_out - (d_out * p).sum(axis={axis}, keepdims=True))"
+        return "d_z = d_out", f"p = softmax(z); d_z = {d_z}".format(axis=1 - facts["batch_axis"])
+    return "", ""
+
+
+def joined(pairs):
+    """(computed, right) of several arrays in one line each; empty where one of them has none."""
+    if not all(wrong and right for wrong, right in pairs):
+        return "", ""
+    sides = [dict.fromkeys(text.partition("  #")[0] for text in side) for side in zip(*pairs, strict=True)]
+    more = "  # g is the right gradient" if any("  #" in wrong for wrong, _ in pairs) else ""
+    return "; ".join(sides[0]) + more, "; ".join(sides[1])
+
+
+def gate_formulas(names, defect, facts):
+    """(computed, right) for a slip of the activation, in its own terms; empty strings for another."""
+    gate = _gate(names.dense.curve, defect.partition(":")[0], facts)
+    return (f"d_z = {gate}", f"d_z = d_out * {slope_text(names.dense.curve)}") if gate else ("", "")
 
 
 def _gate(curve, defect, facts):
@@ -98,5 +153,12 @@ def _wrong(names, defect, piece, facts):
         "bias-times-batch": f"n * {right}",
         "sign-flipped": f"-{right}",
         "bias-not-summed": d_z,
-        "bias-wrong-axis": f"{d_z}.sum(axis={1 - axis})",
+        "bias-wrong-axis": f"{d_z}.sum(axis={1 - axis}{', keepdims=True' if _is_flat(facts) else ''})",
+        "gradient-zero": "None" if facts.get("missing") else f"np.zeros_like({names.called[piece]})",
+        "bias-zero": "None" if facts.get("missing") else f"np.zeros_like({names.called[piece]})",
     }.get(defect, "")
+
+
+def _is_flat(facts):
+    """Whether a gradient came with an axis of one entry."""
+    return len(facts.get("shape") or ()) == 2
