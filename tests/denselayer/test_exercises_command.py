@@ -235,7 +235,12 @@ def test_what_is_handed_in_has_answers_results_and_versions(exercises, mine, wor
     said = flat(out)
     assert "2 answers of" in said and "Not right yet: dense-no-loop." in said
     assert "Missing of The dense layer: dense-shapes, dense-count" in said and "name is missing" not in said
-    assert "Missing of The neuron: all " in said and "neuron-sum" not in said
+
+
+def test_of_a_chapter_that_nothing_is_handed_in_of_the_number_is_said(exercises, worked, monkeypatch):
+    monkeypatch.setattr(_registry, "CHAPTERS", {"neuron": "The neuron", "dense": "The dense layer"})
+    said = flat(exercises("submit", "--name", "Zoë")[1])
+    assert f"Missing of The neuron: all {len(ids('neuron'))}." in said and "neuron-sum" not in said
 
 
 def test_a_name_that_is_missing_is_said_and_results_are_those_of_now(exercises, mine, worked):
