@@ -42,7 +42,7 @@ def diagnose(loss, params, grads, *, batch_size=None) -> Report:
     >>> import numpy as np
     >>> w = np.array([[1.0, -2.0], [0.5, 3.0]])
     >>> report = diagnose(lambda params: (params["w"] ** 2).sum(), {"w": w}, {"w": w})
-    >>> report.defects, report.findings[0].evidence.partition(",")[0]
+    >>> report.defects, report.findings[0].evidence.partition(":")[0]
     (('factor-two',), 'The gradient of w is 0.5 times the measured one')
     """
     if batch_size is not None:
