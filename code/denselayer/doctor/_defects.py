@@ -540,9 +540,10 @@ _STATE = (
         "state",
         "backward(); zero_grad(); step()",
         "zero_grad(); backward(); step()",
-        "A step does not change {where}, or lacks a part of the gradient: the gradients were set to zero "
-        "after they were computed and before they were used.",
-        "Clear before the backward pass, or after the step, never between the two.",
+        "A step does not change {where}, or lacks a part of the gradient, as where the gradients are set to "
+        "zero after they were computed and before they are used.",
+        "Clear before the backward pass, or after the step, never between the two; and let the update reach "
+        "the parameters that are used.",
         "The parameters do not move at all, and the loss stays the same to the last digit; or only the last "
         "part of a batch counts.",
         "Compare the parameters before and after one step.",
@@ -720,7 +721,7 @@ _FILES = (
         "for epoch in range(epochs): ...",
         "{where} did not come to an end within {other}.",
         "Look for a loop whose condition never becomes false, or for training code at the top of the file: "
-        'put it under if __name__ == "__main__":.',
+        'it belongs below if __name__ == "__main__".',
         "No end.",
         "A limit on the time of a child process.",
     ),
