@@ -134,7 +134,8 @@ def with_links(source: Stream, links: Links) -> Stream:
 
 def with_references(source: Stream) -> Stream:
     """Close a page that cites something with the list of its works."""
-    return [*source, "", "## References {#references .unnumbered}", "", "::: {#refs}", ":::", ""]
+    # A line `::: {#refs}` makes Quarto list the works of the whole book there and hide all other lists.
+    return [*source, "", "## References {#references .unnumbered}", "", "::: {.works #refs}", ":::", ""]
 
 
 @dataclass(frozen=True)

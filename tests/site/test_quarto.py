@@ -42,6 +42,20 @@ def test_exercises_and_hints_are_laid_out_by_the_extension(quarto_site, book_sit
     assert counts(quarto_site) == counts(book_site)
 
 
+def test_each_page_lists_the_works_that_it_cites(quarto_site, book_site):
+    def works(folder):
+        pages = site.Site(folder).pages.items()
+        return {href: [entry.get("id") for entry in page.by_class("csl-entry")] for href, page in pages}
+
+    assert works(quarto_site) == works(book_site)
+    for page in site.Site(quarto_site).pages.values():
+        lists = page.by_class("csl-bib-body")
+        assert all("display" not in each.get("style") for each in lists)
+        links = [link for link in page.all("a") if link.get("role") == "doc-biblioref"]
+        assert all(link.get("href").startswith("#ref-") for link in links)
+        assert bool(lists) == bool(links)
+
+
 def test_the_outputs_of_cells_are_laid_out_by_the_extension(quarto_site, book_site):
     def counts(folder):
         pages = site.Site(folder).pages

@@ -1,6 +1,7 @@
 """What the composer makes of an executed notebook."""
 
 import json
+import re
 
 import pytest
 import sample_book
@@ -357,3 +358,9 @@ def test_the_notebook_for_quarto_is_json(book):
     page = book.pages[1]
     notebook = compose.to_notebook(compose.stream(page, compose.load_notebook(page)))
     assert json.loads(json.dumps(notebook)) == notebook
+
+
+def test_the_list_of_works_is_not_what_quarto_takes_for_the_list_of_the_whole_book():
+    lines = compose.with_references(["# One", "", "See @rumelhart1986."])
+    assert not [line for line in lines if re.match(r"^:::\s*\{#refs", line)]
+    assert [line for line in lines if "#refs" in line]
