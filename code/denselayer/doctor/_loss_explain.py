@@ -264,9 +264,7 @@ def _notes(reading):
     if not reading.agrees and reading.view.layout != "flat" and all(sample.excess <= 1 for sample in single):
         notes.append("For a batch of 1 the gradient is right: a test with one sample passes.")
     if not reading.agrees and all(_is_times_columns(sample) for sample in reading.samples):
-        notes.append(
-            "With predictions in one column the gradient is right; with several, divide by them too."
-        )
+        notes.append("With one column the gradient is right; with several, divide by their number too.")
     return notes
 
 

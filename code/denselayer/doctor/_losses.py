@@ -15,8 +15,8 @@ from ._report import ArrayVerdict, Finding, Report, worst_entries
 
 TARGETS = ("labels", "one-hot", "numbers", "binary", "signs")
 NOT_FINITE = (
-    "The loss is NaN or infinite for all kinds of targets that were tried. Where it needs others than numbers, "
-    "labels, one-hot rows, 0 and 1, or -1 and 1, the doctor cannot examine it."
+    "The loss is NaN or infinite for all kinds of targets that were tried: numbers, labels, one-hot rows, "
+    "0 and 1, -1 and 1. Where it needs others, the doctor cannot examine it."
 )
 
 

@@ -316,17 +316,19 @@ def _named(name, explanation, last, context):
     power, constant = law.powers[0], abs(law.constant)
     facts = {"n": last.n, "factor": float(f"{float(last.n) ** power:.6g}")}
     kind = family(name.rpartition(".")[2])
-    if power == -1 and name != "x":
+    rest = abs(constant - 1) > 1e-4
+    named = name_constant(constant, context.rates()) if rest else ("", {})
+    plain = named[0] != "factor"
+    if plain and power == -1 and name != "x":
         yield _spelt("bias-averaged" if kind == "bias" else "weight-averaged", name, facts)
-    elif power == 1 and kind == "bias":
+    elif plain and power == 1 and kind == "bias":
         yield _spelt("bias-times-batch", name, facts)
     elif power:
         words = str(type(law)(constant, law.powers))
         yield _spelt("factor", name, {"factor": f"{words} (n is the number of rows)"})
         return
-    if abs(constant - 1) > 1e-4:
-        defect, facts = name_constant(constant, context.rates())
-        yield _spelt(defect, name, facts)
+    if rest:
+        yield _spelt(named[0], name, named[1])
 
 
 def merged(findings):

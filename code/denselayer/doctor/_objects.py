@@ -479,8 +479,21 @@ def _input_shape(instance, slots, x):
         if out is None or out.dtype.kind not in "fiu" or out.ndim > 2:
             continue
         if shape[2] or (out.ndim and out.shape[shape[0] if out.ndim > 1 else 0] == n):
-            return shape
+            return shape if x is not None else _wider(instance, slots, shape, out)
     return None
+
+
+def _wider(instance, slots, shape, narrow):
+    """A layer that slides along its input, as a convolution does, is given more than one window."""
+    axis, features, single = shape
+    if single or features < 2 or narrow.ndim != 2 or not slots:
+        return shape
+    wide = (axis, 2 * features + 1, single)
+    sample, n = _probe_input(instance, slots, wide)
+    out = attempt(lambda: np.asarray(output_of(duplicate(instance), sample)))
+    if out is None or out.ndim != 2 or out.shape[axis] != n:
+        return shape
+    return wide if out.shape[1 - axis] > narrow.shape[1 - axis] else shape
 
 
 def _why(instance, slots, x):

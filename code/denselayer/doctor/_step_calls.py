@@ -65,6 +65,23 @@ class FunctionStep:
         return arrays
 
 
+def writes(step, place, rate):
+    """Whether a step writes to the parameters, or returns them; an object's is taken to do so."""
+    if not isinstance(step, FunctionStep) or "params" not in step._roles:
+        return True
+    held = rebuild(step._live, place.params)
+    before = leaves(held)
+    for array in before.values():
+        array.flags.writeable = False
+    arguments = {"params": held, "x": place.x.copy(), "t": place.t.copy(), "lr": rate}
+    try:
+        returned = silently(step._step, *(arguments[role] for role in step._roles))
+    except StepError:
+        return True
+    after = leaves(held)
+    return _read(returned, held) is not None or any(after[name] is not before[name] for name in before)
+
+
 def _fill(tree, values):
     """Write values into the arrays of a tree; one that has grown is left as it is."""
     for name, array in leaves(tree).items():

@@ -5,7 +5,7 @@ import numpy as np
 from ._loss_fits import Fit, fit
 from ._report import Finding
 from ._spellings import family
-from ._step_calls import StepError
+from ._step_calls import StepError, writes
 from ._step_models import adaptive_rule, is_adaptive, joint, look_ahead, models, shrinking, take_decay
 from ._step_order import late, own_lengths
 from ._step_patterns import other_losses, parts_of_the_batch
@@ -26,10 +26,34 @@ STEADY = 0.5
 EXPLAINED = 0.05
 """How far the steps of an adaptive rule may be from those that were seen, in learning rates."""
 
+UNMOVED = (
+    "The step changes no parameter and returns none. Return the new ones, or change those that came, as "
+    "params[name] -= lr * gradient does; params = ... inside of a function reaches nobody outside."
+)
+SEVERAL = (
+    "The parameters end as after several steps in one call, each from where the one before has led; the "
+    "gradient of a single step cannot be told."
+)
+
 
 def explain(runs, step, predict):
     """Return (findings, notes, gradients at the first place or None for "cannot tell")."""
+    findings, notes, theirs = _explanation(runs, step, predict)
+    return ([], [*notes, SEVERAL], None) if _are_several_steps(runs, findings) else (findings, notes, theirs)
+
+
+def _are_several_steps(runs, findings):
+    """Whether all parameters, and not only the later ones, follow gradients after an update, and too far."""
+    late = {name for one in findings if one.defect == "updated-weight-used" for name in one.where}
+    longer = {"factor-two", "factor", "summed-not-averaged"} & {one.defect for one in findings}
+    return late == set(runs.names) and bool(longer)
+
+
+def _explanation(runs, step, predict):
+    """The same, with what may be several steps as one."""
     if not any(np.any(update) for place in runs.places for update in place.updates[0].values()):
+        if not writes(step, runs.places[0], runs.places[0].rates[0]):
+            return [], [UNMOVED], None
         return [Finding("cleared-too-early", runs.names)], [], _zeros(runs)
     facts = Facts(runs, step, predict)
     best = _simplest(runs, facts, step)
@@ -271,8 +295,8 @@ def _adaptive(runs):
     findings += [Finding("sign-flipped", runs.names)] if rule.sign < 0 else []
     kind = f"Adam does with {rule.betas}" if rule.betas[0] else _SIMPLER.get(rule.betas[1], "RMSProp does")
     notes = [
-        f"The update divides by the size of the gradient, as {kind}: a factor in all gradients cannot be "
-        "seen."
+        f"The steps do not follow the size of the gradient, as {kind}, or one that clips every entry: a "
+        "factor in all gradients cannot be seen."
     ]
     place = runs.places[0]
     return findings, notes, {name: rule.sign * array for name, array in place.slopes.items()}
