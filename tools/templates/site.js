@@ -59,7 +59,12 @@
     if (outside && document.body.classList.contains("menu-open")) setMenu(false);
   });
   matchMedia("(min-width: 62rem)").addEventListener("change", () => setMenu(false));
-  sidebar.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  const current = sidebar.querySelector("[aria-current]");
+  // Not scrollIntoView: Chromium would let the first Tab start behind the element that it scrolls to.
+  const hidden = current
+    ? current.getBoundingClientRect().bottom - sidebar.getBoundingClientRect().bottom
+    : 0;
+  if (hidden > 0) sidebar.scrollTop += hidden + 16;
 
   // ---------- links on headings, and the place in the contents ----------
 
