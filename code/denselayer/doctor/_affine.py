@@ -238,37 +238,43 @@ def parts_of(layout, stored):
 
 
 def points_of(subject, layout, shapes):
-    """The activation at values of z: all weights 0 but those of the first input, which are 1.
+    """The activation at values of z: unit k sees input k alone, so that each row of x holds many values.
+
+    They come from different samples of z, so that what mixes units, as a softmax does, gives other outputs.
 
     Returns:
         A function of z that returns z and the outputs; z is read after the forward pass, which may change
         its input.
     """
-    zeros = np.zeros(layout.split(np.zeros(shapes[layout.weight]))[0].shape)
-    zeros[:, 0] = 1
-    arrays = layout.join(zeros, np.zeros(len(zeros)), shapes)
+    weight = np.zeros(layout.split(np.zeros(shapes[layout.weight]))[0].shape)
+    many = min(weight.shape)
+    weight[range(many), range(many)] = 1
+    arrays = layout.join(weight, np.zeros(len(weight)), shapes)
     arrays = {name: value.astype(subject.dtype) for name, value in arrays.items()}
 
     def function(z):
         z = np.asarray(z, dtype=np.float64)
         run = subject.clone()
         run.load(arrays)
-        parts = z.ravel()[:, None] if layout.single else [z.ravel()]
-        pairs = [_first(layout, run, part, subject) for part in parts]
-        here, out = (np.concatenate(side).reshape(z.shape) for side in zip(*pairs, strict=True))
-        return here, out
+        rows = np.zeros((-(-z.size // many), many))
+        rows.ravel()[: z.size] = z.T.ravel()
+        parts = rows[:, None, :] if layout.single else [rows]
+        pairs = [_diagonal(layout, run, part, subject) for part in parts]
+        here, out = (np.concatenate(side).ravel()[: z.size] for side in zip(*pairs, strict=True))
+        return here.reshape(z.T.shape).T, out.reshape(z.T.shape).T
 
     return function
 
 
-def _first(layout, run, values, subject):
-    """The first feature of an input, and the first unit of its output."""
+def _diagonal(layout, run, values, subject):
+    """The first features of an input, and the units of its output that see one each."""
+    many = values.shape[1]
     x = np.zeros((len(values), subject.in_features))
-    x[:, 0] = values
+    x[:, :many] = values
     shape = (subject.in_features,) if layout.single else (x.T if layout.batch_axis else x).shape
     x = np.ascontiguousarray(layout.like(x, shape)).astype(subject.dtype)
     out = layout.rows(run.forward(x)).astype(np.float64)
-    return layout.rows(x).astype(np.float64)[:, 0], out[:, 0]
+    return layout.rows(x).astype(np.float64)[:, :many], out[:, :many]
 
 
 def _activation(subject):

@@ -180,9 +180,8 @@ def judge(name, cases, context):
         defect = "bias-zero" if kind == "bias" else "gradient-zero"
         return ArrayVerdict(*verdict), [_spelt(defect, name, {"missing": not given})]
     if not any(case.smooth for case in cases):
-        return ArrayVerdict(
-            name, "cannot tell", total=total, note="every entry that was tried is a kink."
-        ), []
+        note = "every entry that was tried is at a kink, where there is no slope to compare with."
+        return ArrayVerdict(name, "not checked", total=total, note=note), []
     if all(case.right for case in cases) or (empty and silent):
         return ArrayVerdict(name, "healthy", *verdict[2:]), []
     findings = explained(name, cases, context)
