@@ -59,7 +59,9 @@ def _panel(ax: Axes, run: doctor.TrainingRun) -> None:
         ax.plot(*place, mark, color=style.ORANGE, markersize=8, markeredgewidth=2, gid=f"{run.defect}-end",
                 clip_on=False)  # fmt: skip
     ax.set(yscale="log", ylim=(lowest, highest), xlim=(0, len(right)))
-    ax.set_title(f"{run.defect.replace('-', ' ')}\n{run.words.removeprefix('falls, ')}", fontsize=10, loc="left")
+    ax.set_title(
+        f"{run.defect.replace('-', ' ')}\n{run.words.removeprefix('falls, ')}", fontsize=10, loc="left"
+    )
     ax.yaxis.set_major_locator(LogLocator(base=10, numticks=8))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_locator(MaxNLocator(2, integer=True))
