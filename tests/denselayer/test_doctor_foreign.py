@@ -150,3 +150,24 @@ def test_a_mistake_of_the_doctor_is_called_its_own(monkeypatch):
     report = doctor.diagnose_layer(FOREIGN["Schicht"][0])
     assert report.status == "cannot tell"
     assert "The doctor itself stopped with KeyError" in report.notes[0]
+
+
+class WeightsInLists:
+    """Its weight is no array, so that nobody finds it."""
+
+    def __init__(self, n_in, n_out):
+        self.W = [[0.1 * (row - column) for column in range(n_out)] for row in range(n_in)]
+
+    def forward(self, x):
+        self.x = x
+        return x @ np.array(self.W)
+
+    def backward(self, d):
+        self.dW = (-self.x.T @ d).tolist()
+        return d @ np.array(self.W).T
+
+
+def test_a_gradient_without_a_parameter_is_not_called_healthy():
+    report = doctor.diagnose_layer(WeightsInLists)
+    assert report.status == "cannot tell"
+    assert "backward stores dW" in report.notes[0]

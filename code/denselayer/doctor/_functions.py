@@ -21,6 +21,7 @@ class FunctionSubject:
     has_zero_grad = False
     single = False
     lost = frozenset()
+    strays = ()
     layout = None
 
     def __init__(self, forward, backward, params, plan, shape, *, origin="two functions"):

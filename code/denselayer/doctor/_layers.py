@@ -23,6 +23,10 @@ CLEARER = {
     "not-finite": ("batch-size-hides",),
 }
 """What a cause explains: where it was found, these are its symptoms and no findings of their own."""
+STRAY = (
+    "backward stores {}, and no array was found of which that could be the gradient: keep the parameters as "
+    "arrays in attributes, such as self.W."
+)
 OUR_INPUT = (ValueError, TypeError, IndexError, CannotExamineError)
 """Errors that an input of the doctor's may have caused."""
 
@@ -102,7 +106,9 @@ def examine(subject) -> Report:
     behaviour = [one for one in _behaviour.examine(subject) if not (subject.single and _is_usual(one))]
     findings = merge(outcome.findings, behaviour)
     arrays = tuple(_explained(array, findings) for array in outcome.arrays)
-    return Report(words, arrays, findings, (*notes, *outcome.notes), outcome.failed)
+    notes += [STRAY.format(", ".join(subject.strays))] if subject.strays else []
+    failed = outcome.failed or bool(subject.strays)
+    return Report(words, arrays, findings, (*notes, *outcome.notes), failed)
 
 
 def _too_coarse(subject):

@@ -23,7 +23,7 @@ from ._spellings import (
     read_returned,
     unread,
 )
-from ._written import assign, snapshot, value_at, written
+from ._written import assign, snapshot, strays, value_at, written
 
 FORWARD = ("forward", "__call__", "forward_pass", "forward_propagation", "forwardpass", "fwd", "feedforward")
 BACKWARD = ("backward", "backward_pass", "backprop", "backward_propagation", "backwardpass", "bwd", "grad")
@@ -118,6 +118,7 @@ class ObjectSubject:
         self._keys = None
         self._places = {}
         self.lost = frozenset()
+        self.strays = ()
         self._object = duplicate(instance)
         self._x = self._out = self._before = None
         self._unread = False
@@ -190,6 +191,7 @@ class ObjectSubject:
 
     def _learn_places(self, run, before, gradients):
         """Where gradients stand that have no telling name, and which cannot be found for sure."""
+        self.strays = () if self._slots else strays(run._object)
         unfound = [slot for slot in self._slots if gradients[slot.name] is None]
         known = {path for slot in self._slots for path in (slot.path, *slot.others)}
         places = [self._place(run._object, slot) for slot in self._slots if slot not in unfound]

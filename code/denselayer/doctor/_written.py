@@ -80,3 +80,12 @@ def value_at(root, place):
         return place.get(root)
     except (AttributeError, LookupError, TypeError):
         return None
+
+
+def strays(root):
+    """Names of what looks like a gradient of a weight or a bias, where no parameter was found."""
+    return tuple(
+        name
+        for name in getattr(root, "__dict__", {})
+        if not family(name) and {family(stem) for stem in stems(name)} & {"weight", "bias", "augmented"}
+    )
