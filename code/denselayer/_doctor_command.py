@@ -12,6 +12,7 @@ from pathlib import Path
 
 from . import _child
 from ._child_side import Refused, find, own_names
+from ._validate import article
 
 CODES = {"healthy": 0, "sick": 1, "cannot tell": 2}
 BAD_CALL = 3
@@ -223,19 +224,14 @@ def _as_memory(finding, memory):
 
 def _refuse_others(name, thing, count, subject):
     if count == 2 and not callable(thing):
-        raise Refused(f"{name} is {_kind(thing)}, not a function: name two functions.")
+        raise Refused(f"{name} is {article(type(thing).__name__)}, not a function: name two functions.")
     if count == 1 and not _has_both(thing):
         if isinstance(thing, type):
             missing = [each for each in ("forward", "backward") if not callable(getattr(thing, each, None))]
             raise Refused(f"The class {name} has no method {' and no method '.join(missing)}.")
         if callable(thing):
             raise Refused(f"{name} is a function: name its backward pass too, {subject},{name}_backward.")
-        raise Refused(f"{name} is {_kind(thing)}: name a class, or two functions.")
-
-
-def _kind(thing):
-    kind = type(thing).__name__
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+        raise Refused(f"{name} is {article(type(thing).__name__)}: name a class, or two functions.")
 
 
 def show(text):

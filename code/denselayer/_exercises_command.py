@@ -276,7 +276,7 @@ def _say(text):
 
 
 def _lines(text):
-    from .exercises._work import wrapped
+    from .exercises._show import wrapped
 
     width = shutil.get_terminal_size().columns
     return [piece for line in text.splitlines() for piece in wrapped(line, width)]

@@ -44,7 +44,16 @@ def describe(value):
     kind = type(value).__name__
     module = type(value).__module__
     name = kind if module == "builtins" else f"{module}.{kind}"
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return article(name)
+
+
+def article(noun):
+    """A noun with its article.
+
+    >>> article("ellipsis"), article("ValueError")
+    ('an ellipsis', 'a ValueError')
+    """
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def complaint(where, came, expected, advice):

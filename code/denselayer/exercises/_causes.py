@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._validate import article
+
 MISMATCH = re.compile(r"size (\d+) is different from (\d+)|shapes (\(.*?\)) and (\(.*?\)) not aligned")
 AXIS_ERROR = np.exceptions.AxisError if hasattr(np, "exceptions") else np.AxisError
+STILL_BLANK = "A blank `...` is still in use."
 COMPLAINT = re.compile(r"[\w.]+: .*; expected ")
 BROADCAST = re.compile(r"could not be broadcast|non-broadcastable|could not broadcast")
 
@@ -24,12 +27,17 @@ class Accident:
     cause: str
 
     @property
+    def blank(self) -> bool:
+        """Whether it happened because a blank was left."""
+        return self.cause.endswith(STILL_BLANK)
+
+    @property
     def headline(self):
         where = f"Line {self.line} raises" if self.line else "Your code raises"
         kind, _, text = self.message.partition(": ")
         if any(pattern.search(text) for pattern in (MISMATCH, BROADCAST)):
             text = "the shapes do not fit."
-        return f"{where} {_article(kind)}: {text}"
+        return f"{where} {article(kind)}: {text}"
 
     @property
     def details(self):
@@ -60,10 +68,6 @@ def accident(error, filenames) -> Accident:
     source = linecache.getline(frame.f_code.co_filename, line).strip()
     arrays = _arrays(source, frame.f_locals)
     return Accident(line, source, message, _cause(error, source, arrays))
-
-
-def _article(kind):
-    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
 
 
 def _arrays(source, variables):
@@ -115,7 +119,7 @@ def _name(text):
 
 def _attribute(text):
     if "'ellipsis'" in text:
-        return "A blank `...` is still in use."
+        return STILL_BLANK
     if "'NoneType'" in text:
         return "Something is None there: a function that returns nothing gives None."
     return "The object has no such attribute: look at its type and at the spelling."
@@ -123,7 +127,7 @@ def _attribute(text):
 
 def _type(text):
     if "ellipsis" in text:
-        return "A blank `...` is still in use."
+        return STILL_BLANK
     if "NoneType" in text:
         return "Something is None there: a function that returns nothing gives None."
     if "positional argument" in text or "unexpected keyword" in text:

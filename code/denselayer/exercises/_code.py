@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._validate import article
 from . import _blanks
 from ._causes import accident
 from ._checks import Fault
@@ -95,9 +96,8 @@ class Code(Exercise):
             if answer is None or answer is ...:
                 return Feedback(self.id, "not attempted", f"Not attempted yet: `{name}` is still blank.")
             if not callable(answer):
-                kind = type(answer).__name__
                 advice = f"Give the function itself, `{name}`, not what it returns."
-                said = f"`{name}` is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, not a function."
+                said = f"`{name}` is {article(type(answer).__name__)}, not a function."
                 return Feedback(self.id, "error", said, (advice,))
         return self._examine(Answer(self.names, answers))
 
@@ -152,7 +152,7 @@ class Answer:
             if expected and isinstance(error, expected):
                 return error, None
             found = accident(error, self.files)
-            if "blank" in found.cause:
+            if found.blank:
                 return None, Fault("not attempted", f"Not attempted yet: {found.headline}", found.details)
             kind = type(error).__name__
             return None, Fault("error", found.headline, found.details, finding=kind, at_a_line=found.line > 0)

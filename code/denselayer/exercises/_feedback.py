@@ -1,9 +1,10 @@
 """What a check answers: one sentence first, then what helps to mend it."""
 
 import re
-import textwrap
 from dataclasses import asdict, dataclass
 from html import escape
+
+from ._show import wrapped
 
 STATUSES = (
     "not attempted",
@@ -59,14 +60,12 @@ class Feedback:
         return self.status == "correct"
 
     def __str__(self):
-        lines = [_wrapped(self.headline, f"{MARKS.get(self.status, '✗')} ", "  ")]
-        for detail in self.details:
-            lines += [_wrapped(line, "  ", "  ") for line in detail.splitlines()]
+        lines = [f"{MARKS.get(self.status, '✗')} {self.headline}"]
+        lines += [f"  {line}" for detail in self.details for line in detail.splitlines()]
         if self.example:
             lines += ["  For example:", *(f"    {line}" for line in self.example.splitlines())]
-        for number, point in enumerate(self.points, start=1):
-            lines.append(_wrapped(point, f"  [ ] {number}. ", "         "))
-        return "\n".join(lines)
+        lines += [f"  [ ] {number}. {point}" for number, point in enumerate(self.points, start=1)]
+        return "\n".join(piece for line in lines for piece in wrapped(line, WIDTH))
 
     __repr__ = __str__
 
@@ -93,13 +92,6 @@ class Feedback:
     def to_json(self) -> dict:
         """The feedback as plain values for `json.dumps`; `passed` included."""
         return asdict(self) | {"passed": self.passed}
-
-
-def _wrapped(text, first, rest):
-    if text.startswith("    "):  # a line of code
-        return first + text
-    options = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, **options)
 
 
 def _html(text):

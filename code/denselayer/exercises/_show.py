@@ -1,7 +1,12 @@
 """Arrays and other values as short text that a person can follow by hand."""
 
+import re
+import textwrap
+
 import numpy as np
 
+LEAD = re.compile(r"(- |[✓✎✗○] |\[.\] \d+\. |\d+\. )?")
+"""What may stand before the words of a line: the others stand below the first word."""
 LARGEST = 12
 """Entries that still make an example for pencil and paper."""
 
@@ -71,3 +76,17 @@ def listed(words) -> str:
     """
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def wrapped(line, width) -> list[str]:
+    """A line in pieces of a width; what follows stands below the first word, and code is left as it is.
+
+    >>> wrapped("- one two three four five", 20)
+    ['- one two three four', '  five']
+    """
+    indent = len(line) - len(line.lstrip())
+    if len(line) <= width or indent >= 4:
+        return [line]
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    hang = " " * (indent + len(LEAD.match(line.lstrip())[0]))
+    return textwrap.wrap(line, max(width, 20), subsequent_indent=hang, **options) or [""]

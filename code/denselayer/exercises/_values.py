@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .._validate import article
 from ._checks import Case, Fault, Slip, called
 from ._compare import close, numeric, same, shape_of
 from ._doctored import Diagnosis, best_named, diagnosis
@@ -275,8 +276,7 @@ def what(name):
 
 
 def kind(value):
-    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return article("array" if isinstance(value, np.ndarray) else type(value).__name__)
 
 
 def as_float32(value):

@@ -2,8 +2,6 @@
 
 import ast
 import math
-import re
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +11,9 @@ from . import _state
 from ._feedback import STATUSES, Feedback
 from ._number import literal
 from ._registry import get
+from ._show import wrapped
 
 WIDTH = 88
-LEAD = re.compile(r"(- |[✓✎✗○] |\[.\] \d+\. |\d+\. )?")
 LARGEST = 2**20
 """Bytes of an answer that is read."""
 
@@ -53,20 +51,6 @@ def blank_answer(exercise) -> str:
     if exercise.kind == "explain":
         return f'{exercise.entry} = """\n...\n"""'
     return exercise.starter
-
-
-def wrapped(line, width) -> list[str]:
-    """A line in pieces of a width; what follows stands below the first word, and code is left as it is.
-
-    >>> wrapped("- one two three four five", 20)
-    ['- one two three four', '  five']
-    """
-    indent = len(line) - len(line.lstrip())
-    if len(line) <= width or indent >= 4:
-        return [line]
-    options = {"break_long_words": False, "break_on_hyphens": False}
-    hang = " " * (indent + len(LEAD.match(line.lstrip())[0]))
-    return textwrap.wrap(line, max(width, 20), subsequent_indent=hang, **options) or [""]
 
 
 def read(path) -> str:
