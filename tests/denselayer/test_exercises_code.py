@@ -596,6 +596,15 @@ def test_an_exception_of_a_check_itself_is_told_only_if_there_is_nothing_else():
     assert written("return 1 / 0", both).headline == "Line 2 raises a ZeroDivisionError: division by zero"
 
 
+@pytest.mark.parametrize("use", ["turned.T", "turned + 1"])
+def test_a_blank_in_use_is_not_attempted_although_its_source_cannot_be_read(use):
+    space = {}
+    exec(f"def f(x, weight):\n    turned = ...\n    return {use}", space)
+    feedback = PLAIN.check(space["f"])
+    assert feedback.status == "not attempted", str(feedback)
+    assert feedback.headline.startswith("Not attempted yet: Line 3 raises")
+
+
 def test_feedback_reads_well():
     assert str(written("return x @ (weight + weight).T", SLIPS)).splitlines() == [
         "✗ All is doubled.",
